@@ -54,8 +54,8 @@ kl_err kli_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uin
     uint64_t set = 0, slot = 0, scratch = 0;
     for (uint32_t i = 0; i < plan->n_tensors; i++) {
         const kl_plan_tensor *t = &plan->tensors[i];
-        if (t->role == KLI_ROLE_SCALAR) continue;
-        kl_err code = layout_place(&out->tensor_offset[i], t->role == KLI_ROLE_INPUT ? &set : &slot,
+        if (t->role == KL_ROLE_SCALAR) continue;
+        kl_err code = layout_place(&out->tensor_offset[i], t->role == KL_ROLE_INPUT ? &set : &slot,
                                    t->bytes, e);
         if (code) return code;
     }
@@ -101,15 +101,15 @@ uint32_t kli_region_copies(const kl_layout *l, kli_region r) {
 bool kli_piece_next(kli_piece *p, const kl_plan *plan, const kl_layout *l) {
     uint32_t i = p->next;
     KL_ASSERT(plan->n_tensors <= KL_MAX_TENSORS && plan->n_buffers <= KL_MAX_BUFFERS);
-    while (i < plan->n_tensors && plan->tensors[i].role == KLI_ROLE_SCALAR) i++;
+    while (i < plan->n_tensors && plan->tensors[i].role == KL_ROLE_SCALAR) i++;
     if (i >= plan->n_tensors + plan->n_buffers) return false;
     *p = (kli_piece){.index = i, .next = i + 1, .region = KLI_SCRATCH};
     if (i < plan->n_tensors) {
         const kl_plan_tensor *t = &plan->tensors[i];
-        p->region = t->role == KLI_ROLE_INPUT ? KLI_INPUTS : KLI_OUTPUTS;
+        p->region = t->role == KL_ROLE_INPUT ? KLI_INPUTS : KLI_OUTPUTS;
         p->name = t->name;
         p->bytes = t->bytes;
-        p->kept = t->role == KLI_ROLE_MUTABLE;
+        p->kept = t->role == KL_ROLE_MUTABLE;
         p->zone = kli_zone_of(l->tensor_offset[i], t->bytes);
         KL_ASSERT(p->zone.high <= kli_region_stride(l, p->region));
     } else {
@@ -222,15 +222,15 @@ void kli_memory_close(kl_memory *m) {
 }
 
 void *kli_memory_input(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t set) {
-    KL_ASSERT(tensor < p->n_tensors && p->tensors[tensor].role == KLI_ROLE_INPUT &&
+    KL_ASSERT(tensor < p->n_tensors && p->tensors[tensor].role == KL_ROLE_INPUT &&
               set < m->layout.n_sets);
     return m->inputs + m->layout.set_bytes * set + m->layout.tensor_offset[tensor];
 }
 
 void *kli_memory_output(const kl_memory *m, const kl_plan *p, uint32_t tensor, uint32_t slot) {
     KL_ASSERT(tensor < p->n_tensors && slot < m->layout.n_slots);
-    KL_ASSERT(p->tensors[tensor].role == KLI_ROLE_OUTPUT ||
-              p->tensors[tensor].role == KLI_ROLE_MUTABLE);
+    KL_ASSERT(p->tensors[tensor].role == KL_ROLE_OUTPUT ||
+              p->tensors[tensor].role == KL_ROLE_MUTABLE);
     return m->outputs + m->layout.slot_bytes * slot + m->layout.tensor_offset[tensor];
 }
 

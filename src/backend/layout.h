@@ -4,9 +4,6 @@
 #define KL_BACKEND_LAYOUT_H
 #include "backend/backend.h"
 
-/* kl_plan_tensor.role */
-enum { KLI_ROLE_INPUT, KLI_ROLE_OUTPUT, KLI_ROLE_MUTABLE, KLI_ROLE_SCALAR };
-
 /* One copy of a tensor or buffer: [low, page) and [page_end, high) are guard pages, [page, data)
  * and [data_end, page_end) slack. */
 typedef struct {

@@ -19,9 +19,9 @@ static kl_plan plan_of(const uint64_t *bytes, const uint32_t *roles, uint32_t n)
 }
 
 static const uint64_t BYTES[] = {1, 255, 256, 257, 4095, 4096, 4097, 70000, 8};
-static const uint32_t ROLES[] = {KLI_ROLE_INPUT,   KLI_ROLE_OUTPUT, KLI_ROLE_INPUT,
-                                 KLI_ROLE_MUTABLE, KLI_ROLE_OUTPUT, KLI_ROLE_INPUT,
-                                 KLI_ROLE_OUTPUT,  KLI_ROLE_INPUT,  KLI_ROLE_SCALAR};
+static const uint32_t ROLES[] = {KL_ROLE_INPUT,   KL_ROLE_OUTPUT, KL_ROLE_INPUT,
+                                 KL_ROLE_MUTABLE, KL_ROLE_OUTPUT, KL_ROLE_INPUT,
+                                 KL_ROLE_OUTPUT,  KL_ROLE_INPUT,  KL_ROLE_SCALAR};
 
 static void test_layout__every_copy_ends_at_a_guard_page(void **state) {
     kl_error e = {0};
@@ -34,13 +34,13 @@ static void test_layout__every_copy_ends_at_a_guard_page(void **state) {
                 l.scratch_bytes % KL_GUARD_BYTES == 0);
     for (uint32_t i = 0; i < 8; i++) {
         kli_zone z = kli_zone_of(l.tensor_offset[i], BYTES[i]);
-        uint64_t *end = ROLES[i] == KLI_ROLE_INPUT ? &set_end : &slot_end;
+        uint64_t *end = ROLES[i] == KL_ROLE_INPUT ? &set_end : &slot_end;
         assert_int_equal(z.data % 256, 0);
         assert_true(z.page_end - z.data_end < 256);
         assert_true(z.page - z.low >= KL_GUARD_BYTES && z.high - z.page_end >= KL_GUARD_BYTES);
         assert_true(z.low >= *end);
         *end = z.page_end; /* a guard page may be shared with the next one */
-        assert_true(z.high <= (ROLES[i] == KLI_ROLE_INPUT ? l.set_bytes : l.slot_bytes));
+        assert_true(z.high <= (ROLES[i] == KL_ROLE_INPUT ? l.set_bytes : l.slot_bytes));
     }
 }
 
@@ -74,7 +74,7 @@ static void test_memory__finds_a_damaged_guard(void **state) {
     assert_int_equal(mutable[0], 0x11); /* mutable inputs keep their data: the gate restores them */
     assert_int_equal(((unsigned char *)kli_memory_output(&m, &p, 1, 0))[254], 0xA5);
     for (uint32_t i = 0; i < 8; i++) {
-        if (ROLES[i] == KLI_ROLE_INPUT) continue;
+        if (ROLES[i] == KL_ROLE_INPUT) continue;
         unsigned char *data = kli_memory_output(&m, &p, i, 1);
         assert_int_equal(kli_memory_guard_damage(&m, &p, 1, 0xA5), -1);
         data[BYTES[i]] ^= 1;
@@ -119,7 +119,7 @@ static void test_layout__bytes_beside_an_input_leave_its_data_alone(void **state
     kl_error e = {0};
     (void)state;
     for (int i = 0; i < 2; i++)
-        plan.tensors[i] = (kl_plan_tensor){.role = KLI_ROLE_INPUT, .bytes = 1000};
+        plan.tensors[i] = (kl_plan_tensor){.role = KL_ROLE_INPUT, .bytes = 1000};
     assert_ok(kli_layout_make(&layout, &plan, 2, 1, &e));
     assert_ok(kli_memory_open(&m, &layout, &e));
     unsigned char *x[2] = {kli_memory_input(&m, &plan, 0, 1), kli_memory_input(&m, &plan, 1, 1)};

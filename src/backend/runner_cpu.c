@@ -201,7 +201,7 @@ static void prepare_plugin(prepared *p, const kli_runner_ctx *c, uint32_t set, u
     KL_ASSERT(n == (uint32_t)s->frame.call.n_tensors);
     memcpy(tensors, s->frame.tensors, n * sizeof *tensors);
     for (uint32_t i = 0; i < n; i++)
-        if (c->plan.tensors[i].role != KLI_ROLE_SCALAR)
+        if (c->plan.tensors[i].role != KL_ROLE_SCALAR)
             tensors[i].data = kli_ctx_tensor(c, i, set, slot);
     p->plugin = KL_NEW(c->arena, kl_plugin_call);
     *p->plugin = s->frame.call;

@@ -33,7 +33,7 @@ kl_cu_ptr kli_cuda_copy(const kli_runner_ctx *c, kli_region region, uint32_t cop
 
 kl_cu_ptr kli_cuda_tensor(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
     KL_ASSERT(tensor < c->plan.n_tensors);
-    const bool input = c->plan.tensors[tensor].role == KLI_ROLE_INPUT;
+    const bool input = c->plan.tensors[tensor].role == KL_ROLE_INPUT;
     return kli_cuda_copy(c, input ? KLI_INPUTS : KLI_OUTPUTS, input ? set : slot) +
            c->layout.tensor_offset[tensor];
 }

@@ -25,7 +25,7 @@ int kli_cuda_plugin_load(kli_runner_ctx *c) {
 static void fill_frame(kli_runner_ctx *c, kli_plugin_frame *f, uint32_t set, uint32_t slot) {
     kli_plugin_frame_init(f, c, kli_cuda_of(c)->stream);
     for (uint32_t i = 0; i < c->plan.n_tensors; i++)
-        if (c->plan.tensors[i].role != KLI_ROLE_SCALAR)
+        if (c->plan.tensors[i].role != KL_ROLE_SCALAR)
             f->tensors[i].data = (void *)(uintptr_t)kli_cuda_tensor(c, i, set, slot);
 }
 

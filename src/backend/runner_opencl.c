@@ -206,7 +206,7 @@ static cl_mem wrap(opencl_state *s, char *data, uint64_t bytes, bool read_only, 
 
 static cl_mem tensor_memory(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
     const opencl_state *s = c->state;
-    const bool input = c->plan.tensors[tensor].role == KLI_ROLE_INPUT;
+    const bool input = c->plan.tensors[tensor].role == KL_ROLE_INPUT;
     KL_ASSERT(s->first[tensor] + (input ? set : slot) < s->n_memory);
     return s->memory[s->first[tensor] + (input ? set : slot)];
 }

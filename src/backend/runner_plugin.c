@@ -76,7 +76,7 @@ void kli_plugin_frame_init(kli_plugin_frame *f, const kli_runner_ctx *c, void *s
         kl_plugin_tensor *out = &f->tensors[i];
         *out = (kl_plugin_tensor){.name = t->name, .dtype = (int)t->dtype, .ndim = t->ndim};
         memcpy(out->dims, t->dims, sizeof out->dims);
-        if (t->role != KLI_ROLE_SCALAR) continue;
+        if (t->role != KL_ROLE_SCALAR) continue;
         out->data = f->scalars[i];
         kl_dtype_store((kl_dtype)t->dtype, out->data, 0, t->value);
     }

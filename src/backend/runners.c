@@ -77,7 +77,7 @@ char *kli_ctx_copy(const kli_runner_ctx *c, kli_region r, uint32_t copy) {
 
 char *kli_ctx_tensor(const kli_runner_ctx *c, uint32_t tensor, uint32_t set, uint32_t slot) {
     KL_ASSERT(tensor < c->plan.n_tensors);
-    const bool input = c->plan.tensors[tensor].role == KLI_ROLE_INPUT;
+    const bool input = c->plan.tensors[tensor].role == KL_ROLE_INPUT;
     return kli_ctx_copy(c, input ? KLI_INPUTS : KLI_OUTPUTS, input ? set : slot) +
            c->layout.tensor_offset[tensor];
 }

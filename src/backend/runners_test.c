@@ -33,11 +33,11 @@ static int setup(void **state) {
     kl_error e = {0};
     scene *s = calloc(1, sizeof *s);
     kl_plan *p = &s->c.plan;
-    add_tensor(p, "x", KLI_ROLE_INPUT, 1000);
-    add_tensor(p, "s", KLI_ROLE_SCALAR, 4);
-    add_tensor(p, "y", KLI_ROLE_OUTPUT, 5000);
-    add_tensor(p, "m", KLI_ROLE_MUTABLE, 300);
-    add_tensor(p, "x2", KLI_ROLE_INPUT, 4096);
+    add_tensor(p, "x", KL_ROLE_INPUT, 1000);
+    add_tensor(p, "s", KL_ROLE_SCALAR, 4);
+    add_tensor(p, "y", KL_ROLE_OUTPUT, 5000);
+    add_tensor(p, "m", KL_ROLE_MUTABLE, 300);
+    add_tensor(p, "x2", KL_ROLE_INPUT, 4096);
     add_buffer(p, "t", 700, false);
     add_buffer(p, "z", 9000, true);
     assert_ok(kli_layout_make(&s->c.layout, p, SETS, SLOTS, &e));
@@ -92,7 +92,7 @@ static void test_piece__a_plan_of_scalars_alone_has_none(void **state) {
     kl_plan p = {0};
     kli_piece piece = {0};
     (void)state;
-    add_tensor(&p, "s", KLI_ROLE_SCALAR, 4);
+    add_tensor(&p, "s", KL_ROLE_SCALAR, 4);
     assert_false(kli_piece_next(&piece, &p, &l));
     p.n_tensors = 0;
     assert_false(kli_piece_next(&piece, &p, &l));

@@ -134,7 +134,7 @@ static bool terminated(const char *text) { return memchr(text, '\0', KL_MAX_NAME
 static bool argument_is_valid(const kl_plan *p, const kl_value *v) {
     switch ((kl_value_kind)v->kind) {
     case KL_VALUE_TENSOR:
-        return v->index < p->n_tensors && p->tensors[v->index].role != KLI_ROLE_SCALAR;
+        return v->index < p->n_tensors && p->tensors[v->index].role != KL_ROLE_SCALAR;
     case KL_VALUE_SCALAR:
         return v->index < p->n_tensors;
     case KL_VALUE_BUFFER:
@@ -152,7 +152,7 @@ static bool plan_is_valid(const kl_plan *p) {
         p->n_tensormaps > KL_MAX_TENSORMAPS || p->n_launches > KL_MAX_LAUNCHES)
         return false;
     for (uint32_t i = 0; i < p->n_tensors; i++)
-        if (!terminated(p->tensors[i].name) || p->tensors[i].role > KLI_ROLE_SCALAR ||
+        if (!terminated(p->tensors[i].name) || p->tensors[i].role > KL_ROLE_SCALAR ||
             p->tensors[i].dtype < KL_F64 || p->tensors[i].dtype >= KL_DTYPE_END)
             return false;
     for (uint32_t i = 0; i < p->n_buffers; i++)
@@ -296,7 +296,7 @@ static int on_upload(worker_worker *w) {
 
 static bool draw_is_valid(const kl_plan_tensor *t, const kli_draw *d) {
     if (d->kind == KLI_DRAW_NONE) return true;
-    return t->role == KLI_ROLE_INPUT && d->kind > 0 && d->kind <= KLI_DRAW_INTEGER_CONSTANT &&
+    return t->role == KL_ROLE_INPUT && d->kind > 0 && d->kind <= KLI_DRAW_INTEGER_CONSTANT &&
            d->dtype == (int32_t)t->dtype && d->row >= 1 && d->elems >= 1 &&
            (uint64_t)d->elems <= t->bytes &&
            (uint64_t)d->elems * kl_dtype_bytes((kl_dtype)t->dtype) == t->bytes;
@@ -350,7 +350,7 @@ static bool compare_is_valid(const worker_worker *w) {
     const kl_msg_compare *m = &w->message.compare;
     return w->bound && w->ctx.trusted && w->bytes == sizeof *m && w->n_fds == !m->has_handle &&
            m->tensor < w->ctx.plan.n_tensors && m->slot < w->ctx.layout.n_slots &&
-           w->ctx.plan.tensors[m->tensor].role == KLI_ROLE_OUTPUT && m->got_type >= KL_F64 &&
+           w->ctx.plan.tensors[m->tensor].role == KL_ROLE_OUTPUT && m->got_type >= KL_F64 &&
            m->got_type < KL_DTYPE_END && m->offset < KLI_MAX_PAGES_BYTES;
 }
 

@@ -44,8 +44,8 @@ static void worker_open(worker *w) {
     assert_int_equal(w->reply.head.kind, KL_MSG_READY);
     assert_int_equal(w->reply.head.version, KL_WIRE_VERSION);
     w->plan = (kl_plan){.magic = KL_PLAN_MAGIC, .version = KL_PLAN_VERSION, .n_tensors = 2};
-    w->plan.tensors[0] = (kl_plan_tensor){.dtype = KL_F32, .role = KLI_ROLE_INPUT, .bytes = 400};
-    w->plan.tensors[1] = (kl_plan_tensor){.dtype = KL_F32, .role = KLI_ROLE_OUTPUT, .bytes = 400};
+    w->plan.tensors[0] = (kl_plan_tensor){.dtype = KL_F32, .role = KL_ROLE_INPUT, .bytes = 400};
+    w->plan.tensors[1] = (kl_plan_tensor){.dtype = KL_F32, .role = KL_ROLE_OUTPUT, .bytes = 400};
     kl_arena_free(a);
 }
 
@@ -105,7 +105,7 @@ static void many_buffers(kl_plan *p) { p->n_buffers = KL_MAX_BUFFERS + 1; }
 static void many_tensormaps(kl_plan *p) { p->n_tensormaps = KL_MAX_TENSORMAPS + 1; }
 static void many_launches(kl_plan *p) { p->n_launches = KL_MAX_LAUNCHES + 1; }
 static void endless_tensor(kl_plan *p) { memset(p->tensors[1].name, 'a', KL_MAX_NAME); }
-static void unknown_role(kl_plan *p) { p->tensors[0].role = KLI_ROLE_SCALAR + 1; }
+static void unknown_role(kl_plan *p) { p->tensors[0].role = KL_ROLE_SCALAR + 1; }
 static void no_dtype(kl_plan *p) { p->tensors[0].dtype = 0; }
 static void unknown_dtype(kl_plan *p) { p->tensors[0].dtype = KL_DTYPE_END; }
 static void endless_buffer(kl_plan *p) {
@@ -131,7 +131,7 @@ static void buffer_past_the_end(kl_plan *p) { argument(p, KL_VALUE_BUFFER, 0); }
 static void map_past_the_end(kl_plan *p) { argument(p, KL_VALUE_TENSORMAP, 0); }
 static void unknown_argument(kl_plan *p) { argument(p, KL_VALUE_SCALAR + 1, 0); }
 static void pointer_to_a_scalar(kl_plan *p) {
-    p->tensors[0].role = KLI_ROLE_SCALAR;
+    p->tensors[0].role = KL_ROLE_SCALAR;
     argument(p, KL_VALUE_TENSOR, 0);
 }
 
