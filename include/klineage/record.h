@@ -16,6 +16,7 @@
 
 /* (member, "key", "meaning") */
 #define KL_MEMBER_TEXT(member, ...) kl_str member;
+#define KL_MEMBER_JSON(member, ...) kl_str member;     /* a document as text */
 #define KL_MEMBER_DATE(member, ...) kl_str member;     /* UTC: 2026-01-31T12:00:00Z */
 #define KL_MEMBER_HASH(member, ...) kl_str member;     /* 64 hexadecimal digits */
 #define KL_MEMBER_KEY(member, ...) kl_str member;      /* a hash, or empty */

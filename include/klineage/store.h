@@ -34,13 +34,8 @@ KL_MUST_USE pid_t kl_store_fork(kl_store *s);
 /* ---- verdicts ---------------------------------------------------------------------------- */
 
 typedef struct {
-    kl_str key;      /* what kl_gate_key says: 64 hexadecimal digits */
-    kl_str task;     /* name of the task */
-    kl_str kernel;   /* identity of the kernel */
-    kl_str platform; /* "x86-64-v4/gcc-12" */
-    kl_str outcome;  /* "pass", "wrong", ... */
-    kl_str json;     /* the whole verdict */
-    kl_str created;  /* UTC; filled when it is stored, ignored by put */
+#define KL_DEF_VERDICT_ROW KL_MEMBER
+#include <klineage/store.def>
 } kl_store_verdict;
 
 /* The JSON of one verdict, in the arena, NUL-terminated.  Errors: KL_ENOENT when it is not there.
@@ -82,9 +77,8 @@ KL_MUST_USE kl_err kl_store_blob_get(kl_str *text, kl_store *s, kl_arena *a, kl_
 /* ---- runs -------------------------------------------------------------------------------- */
 
 typedef struct {
-    kl_str id, command,
-        json;       /* json: what identifies it, for people: task, kernel, model, options */
-    kl_str created; /* UTC; filled */
+#define KL_DEF_RUN_ROW KL_MEMBER
+#include <klineage/store.def>
 } kl_store_run;
 
 KL_MUST_USE kl_err kl_store_run_put(kl_store *s, const kl_store_run *r,
@@ -97,14 +91,8 @@ KL_MUST_USE kl_err kl_store_run_find(kl_store_run *out, kl_store *s, kl_arena *a
 /* ---- effects: what was asked and what came back ------------------------------------------ */
 
 typedef struct {
-    kl_str key; /* sha256 of run, track, request and how often it was asked before */
-    kl_str run, track;
-    kl_str kind;     /* "ask" or "judge" */
-    kl_str purpose;  /* "deoptimize", ...; of a judge: the gate's workload */
-    int64_t ordinal; /* of this purpose in this track, from 0 */
-    kl_str request;  /* ask: JSON, messages by blob hash; judge: the gate's key */
-    kl_str answer; /* ask: JSON, text by blob hash, stop, usage, cost; judge: key of the verdict */
-    kl_str created;
+#define KL_DEF_EFFECT_ROW KL_MEMBER
+#include <klineage/store.def>
 } kl_store_effect;
 
 /* Errors: KL_ENOENT. */
@@ -167,9 +155,8 @@ KL_MUST_USE kl_err kl_store_charge_list(kl_store_charge **rows, size_t *n, kl_st
 /* A step of a track; (run, track, n) is its key, the last writer wins (a resumed line writes the
  * same). */
 typedef struct {
-    kl_str run, track;
-    int64_t n;
-    kl_str json;
+#define KL_DEF_STEP_ROW KL_MEMBER
+#include <klineage/store.def>
 } kl_store_step;
 KL_MUST_USE kl_err kl_store_step_put(kl_store *s, const kl_store_step *row, kl_error *e);
 /* Keep the first `n` steps: a line that another budget led another way leaves none of the old way
@@ -182,7 +169,8 @@ KL_MUST_USE kl_err kl_store_step_list(kl_store_step **rows, size_t *n, kl_store 
 /* kind "lineage", written by lineage/lineage.c; trials stay in their cards.  A known (kind, id) is
  * replaced. */
 typedef struct {
-    kl_str kind, id, name, task, json, created;
+#define KL_DEF_RECORD_ROW KL_MEMBER
+#include <klineage/store.def>
 } kl_store_record;
 KL_MUST_USE kl_err kl_store_record_put(kl_store *s, const kl_store_record *r, kl_error *e);
 KL_MUST_USE kl_err kl_store_record_find(

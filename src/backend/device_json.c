@@ -23,22 +23,18 @@ static bool read_peaks(void *device, kl_arena *a, const json_t *value) {
 static const kli_codec PEAKS = {peaks_json, read_peaks, "{\"type\": \"object\"}"};
 
 #define KL_RECORD kl_device_limits
-static const kli_field LIMITS_FIELDS[] = {
+static const kl_record LIMITS_RECORD = {KL_RECORD_HEAD("limits", ""), KL_ROWS{
 #define KL_DEF_LIMITS KL_ROW
 #include <klineage/kernel.def>
-    KL_ROWS_END};
+                                                                          KL_ROWS_END}};
 #undef KL_RECORD
-static const kl_record LIMITS_RECORD = {
-    .name = "limits", .fields = LIMITS_FIELDS, .size = sizeof(kl_device_limits)};
 
 #define KL_RECORD kl_device
-static const kli_field DEVICE_FIELDS[] = {
+static const kl_record DEVICE_RECORD = {KL_RECORD_HEAD("device", ""), KL_ROWS{
 #define KL_DEF_DEVICE KL_ROW
 #include <klineage/backend.def>
-    KL_ROWS_END};
+                                                                          KL_ROWS_END}};
 #undef KL_RECORD
-static const kl_record DEVICE_RECORD = {
-    .name = "device", .fields = DEVICE_FIELDS, .size = sizeof(kl_device)};
 
 int kli_device_print(const kl_device *d) {
     kl_arena *a = kl_arena_new();

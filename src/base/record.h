@@ -1,10 +1,11 @@
 /* record.h - one table of fields for JSON in and out, JSON Schema and documentation.
  *
  *   #define KL_RECORD kl_comparison
- *   static const kli_field comparison_fields[] = {
+ *   const kl_record COMPARISON = {KL_RECORD_HEAD("comparison", "one line"), KL_ROWS{
  *   #define KL_DEF_COMPARISON KL_ROW
  *   #include <klineage/gate.def>
- *       KL_ROWS_END};
+ *       KL_ROWS_END}};
+ *   #undef KL_RECORD
  *
  * Behind the meaning a row may say more: `.when = F`: the field is there only where F(record)
  * holds; `.younger = true`: documents that were made before it lack it; `.keyed = true`: a list
@@ -92,6 +93,8 @@ void kli_record_page(kl_buf *out, const kl_record *r); /* tables of it and its p
 /* ---- rows -------------------------------------------------------------------------------- */
 
 #define KL_ROW(kind, ...) KL_ROW_##kind(__VA_ARGS__)
+#define KL_RECORD_HEAD(name_, doc_) .name = name_, .size = sizeof(KL_RECORD), .doc = doc_
+#define KL_ROWS .fields = (const kli_field[])
 #define KL_ROWS_END                                                                                \
     { .kind = KL_FIELD_CLOSE }
 

@@ -41,16 +41,12 @@ static bool read_letter(void *s, kl_arena *a, const json_t *value) {
 }
 static const kli_codec LETTER = {letter_json, read_letter, "{\"maxLength\": 1}"};
 
-#define KL_RECORD mark
-static const kli_field MARK_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
-                                            KL_ROW(REAL, value, "value", "") KL_ROWS_END};
-#undef KL_RECORD
 static const mark MARK_DEFAULTS = {.value = 7};
-static const kl_record MARK = {.name = "mark",
-                               .fields = MARK_FIELDS,
-                               .size = sizeof(mark),
-                               .defaults = &MARK_DEFAULTS,
-                               .doc = "A mark."};
+#define KL_RECORD mark
+static const kl_record MARK = {
+    KL_RECORD_HEAD("mark", "A mark."), .defaults = &MARK_DEFAULTS,
+    KL_ROWS{KL_ROW(TEXT, name, "name", "") KL_ROW(REAL, value, "value", "") KL_ROWS_END}};
+#undef KL_RECORD
 
 #define KL_RECORD sample
 /* clang-format off */

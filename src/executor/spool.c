@@ -131,27 +131,22 @@ static kl_err put_task(kl_arena *a, const char *dir, const kl_task *t, kl_error 
 /* ---- job.json ---------------------------------------------------------------------------- */
 
 #define KL_RECORD kl_opponent
-static const kli_field OPPONENT_FIELDS[] = {
+static const kl_record OPPONENT_RECORD = {KL_RECORD_HEAD("opponent", "A kernel to compare with."),
+                                          .defaults = &(const kl_opponent){.path = {"kernel", 6}},
+                                          KL_ROWS{
 #define KL_DEF_OPPONENT KL_ROW
 #include <klineage/executor.def>
-    KL_ROWS_END};
+                                              KL_ROWS_END}};
 #undef KL_RECORD
-static const kl_record OPPONENT_RECORD = {.name = "opponent",
-                                          .fields = OPPONENT_FIELDS,
-                                          .size = sizeof(kl_opponent),
-                                          .defaults = &(const kl_opponent){.path = {"kernel", 6}},
-                                          .doc = "A kernel to compare with."};
 #define KL_RECORD kl_job
-static const kli_field JOB_FIELDS[] = {
+const kl_record KL_JOB = {
+    KL_RECORD_HEAD("job", "A question to the gate of another host: job.json of a spool."),
+    .defaults = &(const kl_job){.path = {"kernel", 6}},
+    KL_ROWS{
 #define KL_DEF_JOB KL_ROW
 #include <klineage/executor.def>
-    KL_ROWS_END};
+        KL_ROWS_END}};
 #undef KL_RECORD
-const kl_record KL_JOB = {.name = "job",
-                          .fields = JOB_FIELDS,
-                          .size = sizeof(kl_job),
-                          .defaults = &(const kl_job){.path = {"kernel", 6}},
-                          .doc = "A question to the gate of another host: job.json of a spool."};
 
 static kl_opponent opponent_of(kl_arena *a, const kl_kernel *k) {
     kl_opponent r = {

@@ -62,80 +62,65 @@ static bool read_assurance(void *verdict, kl_arena *a, const json_t *value) {
 static const kli_codec ASSURANCE = {assurance_json, read_assurance,
                                     "{\"enum\": [\"A\", \"B\", \"C\"]}"};
 
-#define KL_RECORD kl_check_result
-static const kli_field CHECK_FIELDS[] = {
-#define KL_DEF_CHECK KL_ROW
-#include <klineage/gate.def>
-    KL_ROWS_END};
-#undef KL_RECORD
 /* A failed check that does not say how large its error was had the largest. */
 static const kl_check_result CHECK_DEFAULTS = {
     .scale = 1, .rms_error = INFINITY, .max_abs_error = INFINITY, .first_bad = -1};
-static const kl_record CHECK_RECORD = {.name = "check",
-                                       .fields = CHECK_FIELDS,
-                                       .size = sizeof(kl_check_result),
+#define KL_RECORD kl_check_result
+static const kl_record CHECK_RECORD = {KL_RECORD_HEAD("check", "One output of one checked run."),
                                        .defaults = &CHECK_DEFAULTS,
-                                       .doc = "One output of one checked run."};
+                                       KL_ROWS{
+#define KL_DEF_CHECK KL_ROW
+#include <klineage/gate.def>
+                                           KL_ROWS_END}};
+#undef KL_RECORD
 
+static const kl_comparison COMPARISON_DEFAULTS = {.call = KL_DECISION_UNDECIDED};
 #define KL_RECORD kl_comparison
-static const kli_field COMPARISON_FIELDS[] = {
+static const kl_record COMPARISON_RECORD = {
+    KL_RECORD_HEAD("comparison", "The candidate against one baseline, timed interleaved."),
+    .defaults = &COMPARISON_DEFAULTS,
+    KL_ROWS{
 #define KL_DEF_COMPARISON KL_ROW
 #include <klineage/gate.def>
-    KL_ROWS_END};
+        KL_ROWS_END}};
 #undef KL_RECORD
-static const kl_comparison COMPARISON_DEFAULTS = {.call = KL_DECISION_UNDECIDED};
-static const kl_record COMPARISON_RECORD = {
-    .name = "comparison",
-    .fields = COMPARISON_FIELDS,
-    .size = sizeof(kl_comparison),
-    .defaults = &COMPARISON_DEFAULTS,
-    .doc = "The candidate against one baseline, timed interleaved."};
 
 #define KL_RECORD kl_feature
-static const kli_field FEATURE_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
-                                               KL_ROW(REAL, value, "value", "") KL_ROWS_END};
-#undef KL_RECORD
 static const kl_record FEATURE_RECORD = {
-    .name = "feature", .fields = FEATURE_FIELDS, .size = sizeof(kl_feature)};
+    KL_RECORD_HEAD("feature", ""),
+    KL_ROWS{KL_ROW(TEXT, name, "name", "") KL_ROW(REAL, value, "value", "") KL_ROWS_END}};
+#undef KL_RECORD
 
 #define KL_RECORD kl_stage_time
-static const kli_field STAGE_TIME_FIELDS[] = {KL_ROW(TEXT, name, "name", "")
-                                                  KL_ROW(I64, ns, "ns", "") KL_ROWS_END};
-#undef KL_RECORD
 static const kl_record STAGE_TIME_RECORD = {
-    .name = "stage", .fields = STAGE_TIME_FIELDS, .size = sizeof(kl_stage_time)};
+    KL_RECORD_HEAD("stage", ""),
+    KL_ROWS{KL_ROW(TEXT, name, "name", "") KL_ROW(I64, ns, "ns", "") KL_ROWS_END}};
+#undef KL_RECORD
 
 #define KL_RECORD kl_resources
-static const kli_field RESOURCES_FIELDS[] = {
+static const kl_record RESOURCES_RECORD = {
+    KL_RECORD_HEAD("resources", "What one launch takes; zero where the device does not say."),
+    KL_ROWS{
 #define KL_DEF_RESOURCES KL_ROW
 #include <klineage/backend.def>
-    KL_ROWS_END};
+        KL_ROWS_END}};
 #undef KL_RECORD
-static const kl_record RESOURCES_RECORD = {
-    .name = "resources",
-    .fields = RESOURCES_FIELDS,
-    .size = sizeof(kl_resources),
-    .doc = "What one launch takes; zero where the device does not say."};
 
-#define KL_RECORD kl_verdict
-static const kli_field VERDICT_FIELDS[] = {
-#define KL_DEF_VERDICT KL_ROW
-#include <klineage/gate.def>
-    KL_ROWS_END};
-#undef KL_RECORD
 static const kl_verdict VERDICT_DEFAULTS = {.outcome = (kl_outcome)-1, .stage = (kl_stage)-1};
-const kl_record KL_VERDICT = {.name = "verdict",
-                              .fields = VERDICT_FIELDS,
-                              .size = sizeof(kl_verdict),
-                              .defaults = &VERDICT_DEFAULTS,
-                              .document = true,
+#define KL_RECORD kl_verdict
+const kl_record KL_VERDICT = {KL_RECORD_HEAD("verdict", "The result of the gate for one kernel."),
+                              .defaults = &VERDICT_DEFAULTS, .document = true,
                               .rules =
                                   "{\"if\": {\"properties\": {\"outcome\": {\"const\": \"pass\"}}},"
                                   " \"then\": {\"properties\": {\"stage\": {\"const\": \"done\"}, "
                                   "\"why\": {\"const\": \"\"}}},"
                                   " \"else\": {\"properties\": {\"why\": {\"minLength\": 1}, "
                                   "\"stage\": {\"not\": {\"const\": \"done\"}}}}}",
-                              .doc = "The result of the gate for one kernel."};
+                              KL_ROWS{
+#define KL_DEF_VERDICT KL_ROW
+#include <klineage/gate.def>
+                                  KL_ROWS_END}};
+#undef KL_RECORD
 
 /* The receipt covers what was found, not whether it was read back from a journal. */
 json_t *kl_verdict_json(const kl_verdict *v) {

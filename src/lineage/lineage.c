@@ -88,54 +88,42 @@ static const kli_codec STATE_TRAITS = {
     "{\"type\": \"object\", \"additionalProperties\": {\"type\": \"number\"}}"};
 
 #define KL_RECORD kl_state
-static const kli_field STATE_FIELDS[] = {
+static const kl_record STATE_RECORD = {KL_RECORD_HEAD("state", "One kernel of the chain."),
+                                       KL_ROWS{
 #define KL_DEF_STATE KL_ROW
 #include <klineage/lineage.def>
-    KL_ROWS_END};
+                                           KL_ROWS_END}};
 #undef KL_RECORD
-static const kl_record STATE_RECORD = {.name = "state",
-                                       .fields = STATE_FIELDS,
-                                       .size = sizeof(kl_state),
-                                       .doc = "One kernel of the chain."};
 
 #define KL_RECORD kl_rejection
-static const kli_field REJECTION_FIELDS[] = {
+static const kl_record REJECTION_RECORD = {KL_RECORD_HEAD("rejection", "An attempt that failed."),
+                                           KL_ROWS{
 #define KL_DEF_REJECTION KL_ROW
 #include <klineage/lineage.def>
-    KL_ROWS_END};
+                                               KL_ROWS_END}};
 #undef KL_RECORD
-static const kl_record REJECTION_RECORD = {.name = "rejection",
-                                           .fields = REJECTION_FIELDS,
-                                           .size = sizeof(kl_rejection),
-                                           .doc = "An attempt that failed."};
 
-#define KL_RECORD kl_edge
-static const kli_field EDGE_FIELDS[] = {
-#define KL_DEF_EDGE KL_ROW
-#include <klineage/lineage.def>
-    KL_ROWS_END};
-#undef KL_RECORD
 /* How parse.c sees that a document has neither floor nor call. */
 const kl_edge KLI_EDGE_DEFAULTS = {.noise = -1, .call = (kl_decision)-1};
+#define KL_RECORD kl_edge
 static const kl_record EDGE_RECORD = {
-    .name = "edge",
-    .fields = EDGE_FIELDS,
-    .size = sizeof(kl_edge),
+    KL_RECORD_HEAD("edge", "A step of the chain, from one state to the next, with its evidence."),
     .defaults = &KLI_EDGE_DEFAULTS,
-    .doc = "A step of the chain, from one state to the next, with its evidence."};
+    KL_ROWS{
+#define KL_DEF_EDGE KL_ROW
+#include <klineage/lineage.def>
+        KL_ROWS_END}};
+#undef KL_RECORD
 
 #define KL_RECORD kl_lineage
-static const kli_field LINEAGE_FIELDS[] = {
+const kl_record KL_LINEAGE = {
+    KL_RECORD_HEAD("lineage", "The proven chain from a simple kernel to an expert's."),
+    .document = true, .strict = true,
+    KL_ROWS{
 #define KL_DEF_LINEAGE KL_ROW
 #include <klineage/lineage.def>
-    KL_ROWS_END};
+        KL_ROWS_END}};
 #undef KL_RECORD
-const kl_record KL_LINEAGE = {.name = "lineage",
-                              .fields = LINEAGE_FIELDS,
-                              .size = sizeof(kl_lineage),
-                              .document = true,
-                              .strict = true,
-                              .doc = "The proven chain from a simple kernel to an expert's."};
 
 json_t *kl_lineage_json(const kl_lineage *l) { return kli_record_json(&KL_LINEAGE, l); }
 

@@ -4,15 +4,12 @@
 #include "base/record.h"
 
 #define KL_RECORD kl_step
-static const kli_field STEP_FIELDS[] = {
+const kl_record KL_STEP = {KL_RECORD_HEAD("step", "One gated attempt of a track: table `step`."),
+                           KL_ROWS{
 #define KL_DEF_STEP KL_ROW
 #include <klineage/run.def>
-    KL_ROWS_END};
+                               KL_ROWS_END}};
 #undef KL_RECORD
-const kl_record KL_STEP = {.name = "step",
-                           .fields = STEP_FIELDS,
-                           .size = sizeof(kl_step),
-                           .doc = "One gated attempt of a track: table `step`."};
 
 static kl_str step_json(kli_track *t, const kl_step *given, const char *source) {
     kl_step s = *given;

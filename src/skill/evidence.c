@@ -70,15 +70,12 @@ static const kli_codec BEFORE = {
 static bool is_paired(const void *trial) { return ((const kl_trial_record *)trial)->pair > 0; }
 
 #define KL_RECORD kl_trial_record
-static const kli_field TRIAL_FIELDS[] = {
+static const kl_record TRIAL_RECORD = {KL_RECORD_HEAD("trial", "One attempt to apply the card."),
+                                       KL_ROWS{
 #define KL_DEF_TRIAL KL_ROW
 #include <klineage/skill.def>
-    KL_ROWS_END};
+                                           KL_ROWS_END}};
 #undef KL_RECORD
-static const kl_record TRIAL_RECORD = {.name = "trial",
-                                       .fields = TRIAL_FIELDS,
-                                       .size = sizeof(kl_trial_record),
-                                       .doc = "One attempt to apply the card."};
 
 #define MAX_CLAUSES 32   /* of one kind: a card with more is no card */
 #define MAX_TRIALS 65536 /* of one card; an admission adds a handful */
@@ -87,17 +84,14 @@ static bool has_controls(const void *card) { return ((const kl_card *)card)->n_c
 static bool has_contract(const void *card) { return kl_card_has_contract(card); }
 
 #define KL_RECORD kl_card
-static const kli_field EVIDENCE_FIELDS[] = {
+const kl_record KL_CARD_EVIDENCE = {
+    KL_RECORD_HEAD("card-evidence", "What is known of a card: evidence.json beside its SKILL.md."),
+    .document = true,
+    KL_ROWS{
 #define KL_DEF_EVIDENCE KL_ROW
 #include <klineage/skill.def>
-    KL_ROWS_END};
+        KL_ROWS_END}};
 #undef KL_RECORD
-const kl_record KL_CARD_EVIDENCE = {
-    .name = "card-evidence",
-    .fields = EVIDENCE_FIELDS,
-    .size = sizeof(kl_card),
-    .document = true,
-    .doc = "What is known of a card: evidence.json beside its SKILL.md."};
 
 json_t *kli_evidence_json(const kl_card *c) { return kli_record_json(&KL_CARD_EVIDENCE, c); }
 

@@ -1,7 +1,7 @@
 /* tables.c - every table: its columns in order, key first, and where each lies in its struct.
  *
- * A member makes its statements from these, so a column is written here, in schema.sql and nowhere
- * else.
+ * A member makes its statements from these, so a column is written in store.def or here, in
+ * schema.sql and nowhere else.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "store/store_impl.h"
 #include "base/record.h"
@@ -15,18 +15,24 @@
         .n_key = key, .replaces = again, .row_bytes = sizeof(type)                                 \
     }
 
-#define VERDICT(field, cell) COLUMN(kl_store_verdict, field, cell)
+/* A row of a .def file as a column; members that are in no document are none. */
+#define KL_COLUMN(kind, ...) KL_COLUMN_##kind(__VA_ARGS__)
+#define KL_COLUMN_HASH(member, ...) COLUMN(KL_RECORD, member, KLI_HASH),
+#define KL_COLUMN_TEXT(member, ...) COLUMN(KL_RECORD, member, KLI_TEXT),
+#define KL_COLUMN_JSON(member, ...) COLUMN(KL_RECORD, member, KLI_JSON),
+#define KL_COLUMN_DATE(member, ...) COLUMN(KL_RECORD, member, KLI_DATE),
+#define KL_COLUMN_I64(member, ...) COLUMN(KL_RECORD, member, KLI_NUMBER),
+#define KL_COLUMN_BOOL(member, ...) COLUMN(KL_RECORD, member, KLI_FLAG),
+#define KL_COLUMN_ONLY(...)
+
+/* A verdict's JSON is text in rows of schema 2; else verdict.c packs it, and checks it before. */
+#define KL_RECORD kl_store_verdict
 static const kli_column kli_verdict_row_columns[] = {
-    VERDICT(key, KLI_HASH),
-    VERDICT(task, KLI_TEXT),
-    VERDICT(kernel, KLI_TEXT),
-    VERDICT(platform, KLI_TEXT),
-    VERDICT(outcome, KLI_TEXT),
-    VERDICT(json,
-            KLI_TEXT), /* of rows of schema 2; else verdict.c packs it, and checks it before */
-    VERDICT(created, KLI_DATE),
+#define KL_DEF_VERDICT_ROW KL_COLUMN
+#include <klineage/store.def>
     COLUMN(kli_verdict_row, packed, KLI_BYTES),
 };
+#undef KL_RECORD
 const kli_store_table kli_verdicts = TABLE("verdict", kli_verdict_row, 1, false);
 
 static const kli_column kli_blob_row_columns[] = {
@@ -35,62 +41,50 @@ static const kli_column kli_blob_row_columns[] = {
 };
 const kli_store_table kli_blobs = TABLE("blob", kli_blob_row, 1, false);
 
-#define RUN(field, cell) COLUMN(kl_store_run, field, cell)
+#define KL_RECORD kl_store_run
 static const kli_column kl_store_run_columns[] = {
-    RUN(id, KLI_HASH),
-    RUN(command, KLI_TEXT),
-    RUN(json, KLI_JSON),
-    RUN(created, KLI_DATE),
+#define KL_DEF_RUN_ROW KL_COLUMN
+#include <klineage/store.def>
 };
+#undef KL_RECORD
 const kli_store_table kli_runs = TABLE("run", kl_store_run, 1, false);
 
-#define EFFECT(field, cell) COLUMN(kl_store_effect, field, cell)
+#define KL_RECORD kl_store_effect
 static const kli_column kl_store_effect_columns[] = {
-    EFFECT(key, KLI_HASH),     EFFECT(run, KLI_TEXT),     EFFECT(track, KLI_TEXT),
-    EFFECT(kind, KLI_TEXT),    EFFECT(purpose, KLI_TEXT), EFFECT(ordinal, KLI_NUMBER),
-    EFFECT(request, KLI_TEXT), EFFECT(answer, KLI_TEXT),  EFFECT(created, KLI_DATE),
+#define KL_DEF_EFFECT_ROW KL_COLUMN
+#include <klineage/store.def>
 };
+#undef KL_RECORD
 const kli_store_table kli_effects = TABLE("effect", kl_store_effect, 1, false);
-
-/* A row of a .def file as a column; members that are in no document are none. */
-#define KL_COLUMN(kind, ...) KL_COLUMN_##kind(__VA_ARGS__)
-#define KL_COLUMN_HASH(member, ...) COLUMN(KL_RECORD, member, KLI_HASH),
-#define KL_COLUMN_TEXT(member, ...) COLUMN(KL_RECORD, member, KLI_TEXT),
-#define KL_COLUMN_DATE(member, ...) COLUMN(KL_RECORD, member, KLI_DATE),
-#define KL_COLUMN_I64(member, ...) COLUMN(KL_RECORD, member, KLI_NUMBER),
-#define KL_COLUMN_BOOL(member, ...) COLUMN(KL_RECORD, member, KLI_FLAG),
-#define KL_COLUMN_ONLY(...)
 
 #define KL_RECORD kl_store_charge
 static const kli_column kl_store_charge_columns[] = {
 #define KL_DEF_CHARGE KL_COLUMN
 #include <klineage/store.def>
 };
-static const kli_field CHARGE_FIELDS[] = {
+const kl_record KL_CHARGE = {
+    KL_RECORD_HEAD("charge", "One call to a model in the ledger: table `charge`."),
+    KL_ROWS{
 #define KL_DEF_CHARGE KL_ROW
 #include <klineage/store.def>
-    KL_ROWS_END};
+        KL_ROWS_END}};
 #undef KL_RECORD
-const kl_record KL_CHARGE = {.name = "charge",
-                             .fields = CHARGE_FIELDS,
-                             .size = sizeof(kl_store_charge),
-                             .doc = "One call to a model in the ledger: table `charge`."};
 const kli_store_table kli_charges = TABLE("charge", kl_store_charge, 2, true);
 
-#define STEP(field, cell) COLUMN(kl_store_step, field, cell)
+#define KL_RECORD kl_store_step
 static const kli_column kl_store_step_columns[] = {
-    STEP(run, KLI_TEXT),
-    STEP(track, KLI_TEXT),
-    STEP(n, KLI_NUMBER),
-    STEP(json, KLI_JSON),
+#define KL_DEF_STEP_ROW KL_COLUMN
+#include <klineage/store.def>
 };
+#undef KL_RECORD
 const kli_store_table kli_steps = TABLE("step", kl_store_step, 3, true);
 
-#define RECORD(field, cell) COLUMN(kl_store_record, field, cell)
+#define KL_RECORD kl_store_record
 static const kli_column kl_store_record_columns[] = {
-    RECORD(kind, KLI_TEXT), RECORD(id, KLI_TEXT),   RECORD(name, KLI_TEXT),
-    RECORD(task, KLI_TEXT), RECORD(json, KLI_JSON), RECORD(created, KLI_DATE),
+#define KL_DEF_RECORD_ROW KL_COLUMN
+#include <klineage/store.def>
 };
+#undef KL_RECORD
 const kli_store_table kli_records = TABLE("record", kl_store_record, 2, true);
 
 static const kli_column kli_lease_row_columns[] = {
