@@ -63,6 +63,23 @@ static void test_gate_batch__no_comparison_ends_on_one_set_of_pages(void **state
     }
 }
 
+/* A tenth for whoever comes second; or one pair in three that went wrong. */
+static void test_gate_batch__what_agrees_best_is_taken(void **state) {
+    double ratios[30], wild[30], out[30];
+    bool led[30];
+    (void)state;
+    for (int i = 0; i < 30; i++) {
+        led[i] = i % 2 == 0;
+        ratios[i] = (led[i] ? 0.9 : 1 / 0.9) + 0.0001 * i;
+        wild[i] = 1 + 0.001 * i + (i % 3 == 0 ? i : 0);
+    }
+    assert_int_equal(kli_steadier(out, ratios, led, 30), 15);
+    for (int i = 0; i < 15; i++) assert_true(fabs(out[i] - 1) < 0.01);
+    assert_int_equal(kli_steadier(out, wild, led, 30), 30);
+    assert_memory_equal(out, wild, sizeof wild);
+    assert_int_equal(kli_steadier(out, ratios, led, 8), 8); /* four couples tell nothing yet */
+}
+
 static void test_gate_batch__slots_are_bounded_by_memory(void **state) {
     (void)state;
     kl_plan p = {.n_tensors = 1};
@@ -102,6 +119,7 @@ int main(void) {
         cmocka_unit_test(test_gate_batch__a_batch_has_little_data),
         cmocka_unit_test(test_gate_batch__equal_kernels_have_equal_batches),
         cmocka_unit_test(test_gate_batch__no_comparison_ends_on_one_set_of_pages),
+        cmocka_unit_test(test_gate_batch__what_agrees_best_is_taken),
         cmocka_unit_test(test_gate_batch__couples_have_one_of_each_order),
         cmocka_unit_test(test_gate_batch__slots_are_bounded_by_memory),
         cmocka_unit_test(test_gate_batch__a_small_device_has_room_for_less),

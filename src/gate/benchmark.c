@@ -29,6 +29,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     SHAPE_PAIRS = 6, /* pairs on one set of physical pages: 5 allocations in the first 30 pairs */
@@ -366,14 +367,20 @@ size_t kli_couples(double *out, const double *ratios, const bool *led, int n) {
     return found;
 }
 
-/* Of couples, where there are enough. */
+size_t kli_steadier(double *out, const double *ratios, const bool *led, int n) {
+    const size_t couples = kli_couples(out, ratios, led, n);
+    if (couples >= FEW_COUPLES && kli_mad(out, couples) * sqrt(2) <= kli_mad(ratios, (size_t)n))
+        return couples;
+    memcpy(out, ratios, (size_t)n * sizeof *out);
+    return (size_t)n;
+}
+
 static kl_interval interval_of(const kli_benchmark *r, const double *ratios, const bool *led,
                                int n) {
-    double couples[MAX_PAIRS + 2];
-    KL_ASSERT(n <= (int)KL_COUNT(couples));
-    const size_t found = kli_couples(couples, ratios, led, n);
-    return found < FEW_COUPLES ? kli_bootstrap_median(ratios, (size_t)n, 1000, 0.95, r->order)
-                               : kli_bootstrap_median(couples, found, 1000, 0.95, r->order);
+    double steadier[MAX_PAIRS + 2];
+    KL_ASSERT(n <= (int)KL_COUNT(steadier));
+    return kli_bootstrap_median(steadier, kli_steadier(steadier, ratios, led, n), 1000, 0.95,
+                                r->order);
 }
 
 static kl_interval benchmark_interval(const kli_benchmark *r) {
@@ -486,10 +493,8 @@ static kl_interval clear_interval(const kli_benchmark *r) {
 
 /* What one half gains from the other is no speed of the kernel's own. */
 static bool falls_in_two(const kli_benchmark *r) {
-    double couples[MAX_PAIRS + 2];
-    const size_t n = kli_couples(couples, r->ratios, r->led, r->pairs);
-    return n < FEW_COUPLES ? kli_bimodal(r->ratios, (size_t)r->pairs, 0.02)
-                           : kli_bimodal(couples, n, 0.02);
+    double steadier[MAX_PAIRS + 2];
+    return kli_bimodal(steadier, kli_steadier(steadier, r->ratios, r->led, r->pairs), 0.02);
 }
 
 void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {

@@ -78,6 +78,9 @@ uint32_t kli_copies_that_fit(const kl_plan *p, bool inputs, uint64_t room, uint3
 /* Ratios of pairs that one side led and of those that the other did, two by two: in their geometric
  * means nothing is left of what a half gains by being the second.  How many. */
 size_t kli_couples(double *out, const double *ratios, const bool *led, int n);
+/* Couples, or single pairs where those agree better with one another: a wild pair spoils its
+ * couple. How many. */
+size_t kli_steadier(double *out, const double *ratios, const bool *led, int n);
 kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e);
 /* One side's half of a pair; `check`: on a device all its guards and inputs are looked at. */
 kl_err kli_benchmark_half(kli_benchmark *r, const kli_side *s, uint32_t first, bool check,
