@@ -23,12 +23,13 @@
 #define WALKED 1024   /* cards; looking at more (10 us each) takes longer than all else together */
 #define SETTLED_S 2   /* a file may change again without a new time of change, on coarse clocks */
 #define BUSY_MS 10000 /* another process writes its index: some seconds for 100000 cards */
-#define VERSION 1     /* of the tables below; a file of another one is made anew */
+#define VERSION 2     /* of the tables below; a file of another one is made anew */
 
 /* folder: every one of a card, whatever became of reading it.  candidate: what is chosen from, in a
  * table of its own because that is read whole.  scope, terms: what cards of one verified scope
  * share, and those of one contract within it.  No number of terms is used again, so that a process
- * may ask for them later.  sums: kli_sum records. */
+ * may ask for them later.  sums: kli_sum records.  packed: all candidates in one piece, sorted by
+ * name, because taking rows apart costs more than all else that opening does. */
 static const char SCHEMA[] =
     "PRAGMA page_size = 32768;" /* of a new file: it is read in few and large pieces */
     "CREATE TABLE IF NOT EXISTS meta(stamp INTEGER, id TEXT, folders INTEGER, cards INTEGER);"
@@ -39,7 +40,19 @@ static const char SCHEMA[] =
     "hash TEXT, why TEXT, PRIMARY KEY(status, name)) WITHOUT ROWID;"
     "CREATE INDEX IF NOT EXISTS left_out ON folder(state) WHERE state > 1 OR why <> '';"
     "CREATE TABLE IF NOT EXISTS candidate(name TEXT PRIMARY KEY, scope INTEGER, terms INTEGER, "
-    "bytes INTEGER, sums BLOB) WITHOUT ROWID;";
+    "bytes INTEGER, sums BLOB) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS packed(cards INTEGER, sums INTEGER, all_of_them BLOB);";
+
+/* A candidate in `packed`: behind all of them stand their sums, then their names, each with an end.
+ */
+typedef struct {
+    int64_t bytes;
+    int32_t scope, terms;    /* numbers, from 1 */
+    int32_t name;            /* where it begins among the names */
+    int32_t first_sum, sums; /* among the sums */
+    int32_t unused;
+} packed_card;
+_Static_assert(sizeof(packed_card) == 32 && sizeof(kli_sum) == 16, "no byte of them is undefined");
 
 #define NO_FILE ":memory:"
 
@@ -371,6 +384,40 @@ static void write_candidates(index_file *f, const card_row *rows, int n) {
     sqlite3_finalize(put);
 }
 
+static void write_packed(index_file *f) {
+    packed_card *cards = NULL;
+    kli_sum *sums = NULL;
+    kl_buf names = {0}, all = {0};
+    int n = 0, n_sums = 0;
+    sqlite3_stmt *s = prepare(f, "SELECT name, scope, terms, bytes, sums FROM candidate "
+                                 "ORDER BY name");
+    while (index_row(f, s)) {
+        const int own = sqlite3_column_bytes(s, 4) / (int)sizeof *sums;
+        *KL_PUSH(f->arena, cards, n) = (packed_card){.bytes = sqlite3_column_int64(s, 3),
+                                                     .scope = sqlite3_column_int(s, 1),
+                                                     .terms = sqlite3_column_int(s, 2),
+                                                     .name = (int32_t)names.len,
+                                                     .first_sum = n_sums,
+                                                     .sums = own};
+        kl_buf_printf(&names, "%s%c", (const char *)sqlite3_column_text(s, 0), 0);
+        const kli_sum *from = sqlite3_column_blob(s, 4);
+        for (int i = 0; i < own; i++) *KL_PUSH(f->arena, sums, n_sums) = from[i];
+    }
+    sqlite3_finalize(s);
+    kl_buf_add(&all, (kl_str){(const char *)cards, (size_t)n * sizeof *cards});
+    kl_buf_add(&all, (kl_str){(const char *)sums, (size_t)n_sums * sizeof *sums});
+    kl_buf_add(&all, kl_buf_str(&names));
+    run_sql(f, "DELETE FROM packed");
+    s = prepare(f, "INSERT INTO packed VALUES(?,?,?)");
+    if (s) sqlite3_bind_int(s, 1, n);
+    if (s) sqlite3_bind_int(s, 2, n_sums);
+    if (s) sqlite3_bind_blob64(s, 3, n ? all.ptr : "", all.len, SQLITE_STATIC);
+    put_row(f, s);
+    sqlite3_finalize(s);
+    kl_buf_fini(&names);
+    kl_buf_fini(&all);
+}
+
 static void drop_rows(index_file *f, const card_places *drop) {
     sqlite3_stmt *s = prepare(f, "DELETE FROM folder WHERE status = ? AND name = ?");
     for (int i = 0; i < drop->n && !f->failed; i++) {
@@ -406,6 +453,7 @@ static void write_changes(index_file *f, card_row *rows, int n, const card_place
     run_sql(f, "DELETE FROM candidate WHERE name NOT IN (SELECT name FROM folder WHERE state = 1);"
                "DELETE FROM terms WHERE id NOT IN (SELECT terms FROM candidate);"
                "DELETE FROM scope WHERE id NOT IN (SELECT scope FROM candidate)");
+    write_packed(f);
     write_meta(f, stamp);
     run_sql(f, "COMMIT");
 }
@@ -460,16 +508,14 @@ static void take_texts(kl_str **out, int *n, index_file *f, const char *sql) {
     (16 << 20) /* numbers are not used again: a file that has run out is made anew                 \
                 */
 
-static bool take_candidate(kli_candidate *out, kl_card_index *x, sqlite3_stmt *s) {
-    const int bytes = sqlite3_column_bytes(s, 4);
-    *out = (kli_candidate){.name = column(s, 0, x->arena),
-                           .scope = sqlite3_column_int(s, 1) - 1,
-                           .terms = sqlite3_column_int(s, 2) - 1,
-                           .bytes = sqlite3_column_int64(s, 3),
-                           .n_sums = bytes / (int)sizeof(kli_sum)};
-    if (bytes)
-        out->sums = memcpy(kl_arena_alloc(x->arena, (size_t)bytes, 1), sqlite3_column_blob(s, 4),
-                           (size_t)bytes);
+static bool take_candidate(kli_candidate *out, kl_card_index *x, const packed_card *c,
+                           const kli_sum *sums, kl_str names) {
+    *out = (kli_candidate){.name = kl_str_of(names.ptr + c->name),
+                           .scope = c->scope - 1,
+                           .terms = c->terms - 1,
+                           .bytes = c->bytes,
+                           .n_sums = c->sums,
+                           .sums = sums + c->first_sum};
     for (int i = 0; i < out->n_sums; i++)
         if (out->sums[i].place < 1 || out->sums[i].place > x->found.n_places) return false;
     if (out->terms >= x->found.n_terms) x->found.n_terms = out->terms + 1;
@@ -477,14 +523,43 @@ static bool take_candidate(kli_candidate *out, kl_card_index *x, sqlite3_stmt *s
            out->terms < MOST_TERMS;
 }
 
+/* Of `all`: are these records, and what each of them points to, within it? */
+static bool take_packed(kl_card_index *x, kl_str all, int64_t cards, int64_t n_sums) {
+    if (!all.ptr) return false;
+    const int64_t fixed = cards * (int64_t)sizeof(packed_card) + n_sums * (int64_t)sizeof(kli_sum);
+    if (n_sums < 0 || fixed > (int64_t)all.len || (cards && all.ptr[all.len - 1])) return false;
+    const packed_card *c = (const void *)all.ptr;
+    const kli_sum *sums = (const void *)(c + cards);
+    const kl_str names = kli_from(all, (size_t)fixed);
+    for (; x->found.n < cards; c++) {
+        const bool within = c->name >= 0 && (size_t)c->name < names.len && c->sums >= 0 &&
+                            c->first_sum >= 0 && c->first_sum <= n_sums - c->sums;
+        if (!within || !take_candidate(&x->found.at[x->found.n++], x, c, sums, names)) return false;
+    }
+    return true;
+}
+
+/* Straight to where it stays. */
+static kl_str read_packed(index_file *f, int64_t row) {
+    sqlite3_blob *b = NULL;
+    if (sqlite3_blob_open(f->db, "main", "packed", "all_of_them", row, 0, &b) != SQLITE_OK)
+        return said_no(f), (kl_str){0};
+    const int bytes = sqlite3_blob_bytes(b);
+    char *all = kl_arena_alloc(f->arena, (size_t)bytes + 1, _Alignof(packed_card));
+    if (sqlite3_blob_read(b, all, bytes, 0) != SQLITE_OK) said_no(f);
+    sqlite3_blob_close(b);
+    return (kl_str){all, (size_t)bytes};
+}
+
 /* `most`: as many as `meta` counts, or something is wrong with the file. */
 static void take_candidates(kl_card_index *x, index_file *f, int most) {
-    sqlite3_stmt *s = prepare(f, "SELECT name, scope, terms, bytes, sums FROM candidate "
-                                 "ORDER BY name");
-    bool sound = true;
+    sqlite3_stmt *s = prepare(f, "SELECT cards, sums, rowid FROM packed");
+    bool sound = false;
     x->found.at = KL_ARRAY(x->arena, kli_candidate, most + 1);
-    while (sound && index_row(f, s))
-        sound = x->found.n < most && take_candidate(&x->found.at[x->found.n++], x, s);
+    while (index_row(f, s))
+        sound = sqlite3_column_int64(s, 0) == most &&
+                take_packed(x, read_packed(f, sqlite3_column_int64(s, 2)), most,
+                            sqlite3_column_int64(s, 1));
     sqlite3_finalize(s);
     if (sound && x->found.n == most) return;
     if (!f->failed) f->why = KL_S("its tables do not agree");
@@ -502,8 +577,8 @@ static void take_scopes(kl_card_index *x, index_file *f) {
 
 /* In the order in which kl_library_load finds them. */
 static void take_left_out(kl_library *l, index_file *f) {
-    sqlite3_stmt *s = prepare(f, "SELECT state, status, name, why FROM folder WHERE state > 1 OR "
-                                 "why <> '' ORDER BY status, name");
+    sqlite3_stmt *s = prepare(f, "SELECT state, status, name, why FROM folder INDEXED BY left_out "
+                                 "WHERE state > 1 OR why <> '' ORDER BY status, name");
     while (index_row(f, s)) {
         const kl_card_status status = (kl_card_status)sqlite3_column_int(s, 1);
         const kl_str name = column(s, 2, f->arena);
