@@ -253,10 +253,11 @@ static void say_asked(const kl_runner *r, const void *message, int64_t ns) {
 }
 
 kl_err kli_runner_ask(kl_runner *r, kl_fault *fault, const kli_request *q, kl_error *e) {
+    const int64_t start = kli_now_ns(); /* patience begins again when it looks first */
     kli_patience p = kli_patience_for(q->limit_ns);
     kl_err code = kli_runner_send(r, q->message, q->bytes, q->fds, q->n_fds, e);
     if (!code) code = kli_runner_receive(r, fault, q->reply, &p, e);
-    say_asked(r, q->message, kli_now_ns() - p.start_ns);
+    say_asked(r, q->message, kli_now_ns() - start);
     return code;
 }
 

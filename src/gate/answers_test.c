@@ -15,7 +15,11 @@ static struct {
     bool compares;
     kl_err fails;
     kli_compare_request asked;
-    int asks, brought, filled;
+    int asks, brought, filled, kept, looks;
+    bool shares;
+    kl_fault_kind fault; /* of a run */
+    uint32_t fetched;
+    uint8_t fetched_poison;
     kli_problem *s;
 } world;
 
@@ -46,8 +50,8 @@ kl_err __wrap_kli_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *sl
                                uint8_t poison, kl_error *e) {
     (void)r, (void)fault, (void)e;
     assert_int_equal(n, 1);
-    assert_int_equal(slots[0], 3 % KL_MAX_ANSWERS);
-    assert_int_equal(poison, KL_POISON_NAN);
+    world.fetched = slots[0];
+    world.fetched_poison = poison;
     world.brought++;
     return KL_OK;
 }
@@ -63,6 +67,29 @@ void __wrap_kli_problem_keep_answer(kli_problem *s, uint32_t set);
 void __wrap_kli_problem_keep_answer(kli_problem *s, uint32_t set) {
     assert_true(kli_answer_is_held(s, set));
 }
+
+__typeof__(kli_runner_run) __wrap_kli_runner_run;
+kl_err __wrap_kli_runner_run(kl_runner *r, kl_fault *fault, uint32_t set, uint32_t slot,
+                             uint8_t poison, int64_t timeout_ns, int64_t *wall_ns, kl_error *e) {
+    (void)r, (void)set, (void)slot, (void)poison, (void)timeout_ns, (void)wall_ns, (void)e;
+    *fault = (kl_fault){.kind = world.fault};
+    return KL_OK;
+}
+
+__typeof__(kli_runner_look) __wrap_kli_runner_look;
+kl_err __wrap_kli_runner_look(kl_runner *r, kl_fault *fault, const uint32_t *slots, uint32_t n,
+                              uint8_t poison, kl_error *e) {
+    (void)r, (void)fault, (void)slots, (void)n, (void)poison, (void)e;
+    world.looks++;
+    return KL_OK;
+}
+
+__typeof__(kli_runner_shares) __wrap_kli_runner_shares;
+bool __wrap_kli_runner_shares(const kl_runner *r) { return (void)r, world.shares; }
+__typeof__(kli_runner_print) __wrap_kli_runner_print;
+uint64_t __wrap_kli_runner_print(const kl_runner *r, uint32_t i) { return (void)r, 100 + i; }
+__typeof__(kli_runner_keep) __wrap_kli_runner_keep;
+void __wrap_kli_runner_keep(kl_runner *r, bool stays) { (void)r, world.kept += stays; }
 
 static kli_problem problem;
 static kli_executable oracle;
@@ -156,6 +183,8 @@ static void test_answers__what_is_not_certainly_right_is_brought_and_no_finding(
         if (kind == 3) world.compares = false;
         assert_false(compare(&r, &how));
         assert_int_equal(world.brought, 1);
+        assert_int_equal(world.fetched, 3 % KL_MAX_ANSWERS);
+        assert_int_equal(world.fetched_poison, KL_POISON_NAN);
         assert_int_equal(world.filled, 1);
     }
 }
@@ -188,6 +217,79 @@ static void test_answers__a_runner_that_did_not_answer_is_not_asked_again(void *
     assert_int_equal(oracle.problem, 0);
 }
 
+/* ---- outputs ----------------------------------------------------------------------------- */
+
+static kli_executable candidate;
+
+static void open_outputs(void) {
+    static char runner; /* that it is there counts */
+    open_world();
+    world.shares = problem.answers_stay = true;
+    problem.n_slots = 8;
+    problem.memory.layout.slot_bytes = 1 << 20;
+    candidate = (kli_executable){.artefact = {.kind = KL_ARTEFACT_CUBIN},
+                                 .runner = (kl_runner *)(void *)&runner};
+}
+
+static void run_candidate(uint8_t poison) {
+    kl_fault fault = {0};
+    kl_error e = {0};
+    int64_t wall = 0;
+    const kli_run q = {.set = 3, .slot = 1, .poison = poison, .timeout_ns = 1};
+    assert_ok(kli_output_run(&problem, &candidate, &q, &fault, &wall, &e));
+}
+
+static void test_answers__outputs_stay_where_another_process_can_compare_them(void **state) {
+    (void)state;
+    open_outputs();
+    assert_true(kli_outputs_can_stay(&problem, &candidate));
+    for (int i = 0; i < 4; i++) {
+        open_outputs();
+        if (i == 0) problem.answers_stay = false;
+        if (i == 1) problem.memory.layout.slot_bytes--; /* small: brought as soon */
+        if (i == 2) candidate.artefact.kind = KL_ARTEFACT_SCRIPT;
+        if (i == 3) world.shares = false;
+        assert_false(kli_outputs_can_stay(&problem, &candidate));
+        run_candidate(KL_POISON_NAN);
+        assert_true(world.kept == 0 && !problem.outputs[1].made_by);
+        assert_false(problem.outputs[1].has_print);
+    }
+}
+
+static void test_answers__an_output_that_stays_is_compared_there_and_brought_once(void **state) {
+    const kl_check how = {.atol = 0.5, .rtol = 0.25};
+    kl_check_result r = {.budget = 0.01, .scale = 1};
+    kl_error e = {0};
+    (void)state;
+    open_outputs();
+    run_candidate(KL_POISON_BITS);
+    assert_true(world.kept == 1 && kli_slot_print(&problem, 1) == 100);
+    assert_true(compare(&r, &how));
+    assert_ptr_equal(world.asked.made_by, candidate.runner);
+    assert_int_equal(world.brought, 0);
+    assert_ok(kli_output_bring(&problem, 1, &e));
+    assert_ok(kli_output_bring(&problem, 1, &e));
+    assert_int_equal(world.brought, 1);
+    assert_true(world.fetched == 1 && world.fetched_poison == KL_POISON_BITS);
+    assert_true(compare(&r, &how));
+    assert_null(world.asked.made_by);                /* the pages hold it, */
+    assert_true(kli_slot_print(&problem, 1) == 100); /* and its print is what it was */
+}
+
+static void test_answers__slots_of_a_batch_are_looked_at_where_they_are(void **state) {
+    const uint32_t slots[] = {5, 1};
+    kl_fault fault = {0};
+    kl_error e = {0};
+    (void)state;
+    open_outputs();
+    assert_ok(kli_output_fetch(&problem, &candidate, slots, 2, KL_POISON_NAN, &fault, &e));
+    assert_true(world.looks == 1 && world.brought == 0);
+    assert_true(kli_slot_print(&problem, 5) == 100 && kli_slot_print(&problem, 1) == 101);
+    world.fault = KL_FAULT_GUARD; /* of a run that failed nothing is known */
+    run_candidate(KL_POISON_NAN);
+    assert_true(!problem.outputs[1].made_by && !problem.outputs[1].has_print);
+}
+
 static void test_answers__they_take_a_small_part_of_a_device(void **state) {
     const struct {
         int64_t memory;
@@ -217,6 +319,9 @@ int main(void) {
         cmocka_unit_test(test_answers__what_is_not_certainly_right_is_brought_and_no_finding),
         cmocka_unit_test(test_answers__an_answer_that_lost_its_place_is_asked_for_again),
         cmocka_unit_test(test_answers__a_runner_that_did_not_answer_is_not_asked_again),
+        cmocka_unit_test(test_answers__outputs_stay_where_another_process_can_compare_them),
+        cmocka_unit_test(test_answers__an_output_that_stays_is_compared_there_and_brought_once),
+        cmocka_unit_test(test_answers__slots_of_a_batch_are_looked_at_where_they_are),
         cmocka_unit_test(test_answers__they_take_a_small_part_of_a_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
