@@ -1,11 +1,11 @@
 /* cmd_admit.c - `klineage admit CARD...`: what candidates add on held-out kernels decides
  * whether they become SkillCards.
  *
- * Starts are the states of the lineages that lie in the library, and with --starts DIR the kernels
- * of DIR/TASK/SURFACE/ (a ladder that a person wrote is a row of states that no card was born
- * from), named by their path within DIR: a recording answers wherever DIR lies.  One track a card.
- * The run's identity holds no list of cards: those that are done fall out of --all, and the rest
- * goes on where it was.  SPDX-License-Identifier: Apache-2.0 */
+ * Starts are the states of the lineages that lie in the library, the plain kernels of all tasks,
+ * and with --starts DIR the kernels of DIR/TASK/SURFACE/ (a ladder that a person wrote is a row of
+ * states that no card was born from), named by their path within DIR: a recording answers wherever
+ * DIR lies.  One track a card. The run's identity holds no list of cards: those that are done fall
+ * out of --all, and the rest goes on where it was.  SPDX-License-Identifier: Apache-2.0 */
 #include "command/effort.h"
 #include "command/request.h"
 #include "command/starts.h"
@@ -180,6 +180,7 @@ kl_err kli_cmd_admit(kli_context *c, const kli_args *args, kli_command_result *o
     if (!err) err = kli_request_library(&l, c->arena, args, e);
     if (!err && ladders) err = kli_starts_of_ladders(&g, ladders, e);
     if (!err) err = kli_starts_of_library(&g, l->dir.ptr, e);
+    if (!err) err = kli_starts_of_tasks(&g, e);
     if (err) return err;
     admit_job *jobs = KL_ARRAY(c->arena, admit_job, l->n_cards + KL_MAX_WORDS);
     err = cmd_admit_choose(jobs, &n, l, args, e);

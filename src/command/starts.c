@@ -106,7 +106,9 @@ kl_err kli_starts_of_tasks(kli_starts *g, kl_error *e) {
             path = kli_fs_join(g->arena, task->dir.ptr, s->naive);
             if (!kli_fs_exists(path.ptr)) continue;
             err = kl_kernel_read(&source, &path, g->arena, e);
-            if (!err) add_start(g, task, path, source, s, KL_S(""));
+            const kl_str name =
+                kl_arena_printf(g->arena, "%.*s/%s", KL_STR_ARG(task->name), s->naive);
+            if (!err) add_start(g, task, name, source, s, KL_S(""));
         }
     }
     return err;

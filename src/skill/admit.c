@@ -157,10 +157,18 @@ static void foreign_early(candidate *x, int n) {
     x[1] = found;
 }
 
+/* The same kernel may lie in a ladder and in a lineage. */
+static bool is_among(const candidate *x, int n) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(x[i].kernel->hash, x[n].kernel->hash) == 0) return true;
+    return false;
+}
+
 static int admit_choose(admit_ctx *m, candidate **out, const kl_start *starts, int n) {
     int found = 0;
     *out = KL_ARRAY(m->arena, candidate, n + 1);
-    for (int i = 0; i < n; i++) found += consider(m, &(*out)[found], &starts[i], i);
+    for (int i = 0; i < n; i++)
+        found += consider(m, &(*out)[found], &starts[i], i) && !is_among(*out, found);
     qsort(*out, (size_t)found, sizeof **out, nearest_first);
     foreign_early(*out, found);
     return found;
@@ -457,20 +465,13 @@ static void admit_conclude(admit_ctx *m, const candidate *all, int n, int undeci
 /* ---- before anybody is asked ------------------------------------------------------------- */
 
 /* The starts are states of which the answer is known: a contract that does not tell them apart
- * costs nobody a trial. */
+ * costs no trial. */
 static bool tells_apart(admit_ctx *m, const kl_start *starts, int n, kl_str *why) {
     kl_contract_proof proof;
-    kl_pool_state *pool = KL_ARRAY(m->arena, kl_pool_state, n + 1);
-    int known = 0;
+    kl_pool_state *pool;
+    kl_str left_out;
     if (!kl_card_has_contract(m->card)) return true;
-    for (int i = 0; i < n; i++) {
-        candidate *x = KL_NEW(m->arena, candidate);
-        (void)consider(m, x, &starts[i], i);
-        if (!x->kernel) continue;
-        pool[known++] = (kl_pool_state){.hash = kl_str_of(x->kernel->hash),
-                                        .name = starts[i].name,
-                                        .target = admit_target_of(x, m->card)};
-    }
+    const int known = kl_contract_pool(&pool, &left_out, m->arena, starts, n);
     kl_contract_prove(&proof, m->arena, m->card, pool, known);
     *why = kl_arena_printf(m->arena, "its contract %.*s", KL_STR_ARG(proof.why));
     return proof.good;
