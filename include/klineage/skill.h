@@ -281,8 +281,9 @@ int kl_library_of_surface(const kl_card ***out, kl_arena *a, const kl_library *l
 
 /* ---- a card in few words ----------------------------------------------------------------- */
 
-/* `name | action | what it does | where it applies`: the same bytes whatever the target. */
-kl_str kl_card_line(kl_arena *a, const kl_card *c);
+/* `name | action | what it does | where it applies`, so many words of the last two: the same bytes
+ * whatever the target. */
+kl_str kl_card_line(kl_arena *a, const kl_card *c, int words);
 /* One line: does it fit, and what did trials show?  No number rests on fewer than five of them. */
 kl_str kl_card_standing(kl_arena *a, const kl_match *m);
 /* Intent, preconditions with their values on the target, the beginning of the sketch, risks. */

@@ -3,9 +3,11 @@
 #include "search_impl.h"
 #include <string.h>
 
-#define MAX_INDEX 64 /* lines of some 70 tokens */
-#define SHOWN 3      /* more of them help less (SkillsBench, arXiv 2602.12670) */
-#define TOP 8        /* per dimension of the scope */
+#define MAX_INDEX 40    /* lines of the system turn */
+#define INDEX_WORDS 160 /* of intents, and of anchors, in all of them: below 1000 tokens */
+#define LINE_WORDS 20   /* at most in one */
+#define SHOWN 3         /* more of them help less (SkillsBench, arXiv 2602.12670) */
+#define TOP 8           /* per dimension of the scope */
 
 static kl_target cards_target_of(const kl_search *s, const kli_point *p, kl_str prior) {
     const kl_search_opts *o = &s->o;
@@ -53,10 +55,11 @@ kl_str kli_cards_text(kl_search *s) {
     const int n = kl_library_of_surface(&cards, s->arena, s->o.library,
                                         kl_str_of(s->o.start->surface->name), MAX_INDEX);
     const bool whole = kli_shown(s) == KLI_SHOW_ALL;
-    for (int i = 0; i < n; i++)
-        kl_buf_add(&b,
-                   whole ? kl_card_prompt(s->arena, cards[i]) : kl_card_line(s->arena, cards[i]));
     if (!n) return KL_S("");
+    const int words = INDEX_WORDS / n < LINE_WORDS ? INDEX_WORDS / n : LINE_WORDS;
+    for (int i = 0; i < n; i++)
+        kl_buf_add(&b, whole ? kl_card_prompt(s->arena, cards[i])
+                             : kl_card_line(s->arena, cards[i], words));
     kl_prompt_value values[] = {
         {"library", kl_buf_take(&b, s->arena)},
         {"form", whole ? KL_S("") : KL_S(" `name | action | what it does | where it applies`.")}};

@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-    LINE_WORDS = 20,     /* of intent and of anchor, in the index */
     MIN_TRIALS = 5,      /* that a number is given for */
     MAX_OUTCOMES = 4,    /* that are named where there is no number */
     BRIEF_INTENT = 420,  /* bytes */
@@ -104,12 +103,12 @@ static void add_evidence(kl_buf *b, const kl_match *m) {
 
 /* ---- the two forms ----------------------------------------------------------------------- */
 
-kl_str kl_card_line(kl_arena *a, const kl_card *c) {
+kl_str kl_card_line(kl_arena *a, const kl_card *c, int words) {
     kl_buf b = {0};
     kl_buf_printf(&b, "%.*s | %.*s | ", KL_STR_ARG(c->name), KL_STR_ARG(c->action));
-    add_first_words(&b, c->intent, LINE_WORDS);
+    add_first_words(&b, c->intent, words);
     kl_buf_add(&b, KL_S(" | "));
-    add_first_words(&b, c->anchor, LINE_WORDS);
+    add_first_words(&b, c->anchor, words);
     kl_buf_add(&b, KL_S("\n"));
     return kli_buf_keep(&b, a);
 }

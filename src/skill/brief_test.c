@@ -44,7 +44,7 @@ static void tried(kl_card *c, const char *task, double gain, bool accepted, bool
 static void test_skill_brief__a_line_is_short_and_of_the_card_alone(void **state) {
     (void)state;
     const kl_card c = a_card();
-    assert_str(kl_card_line(arena, &c),
+    assert_str(kl_card_line(arena, &c, 20),
                "pack-b-c | pack_b | Copy a panel once. Read it many times. | 1 2 3 4 5 6 7 8 9 10 "
                "11 12 13 14 15 16 17 18 19 20 ...\n");
 }

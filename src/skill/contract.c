@@ -270,15 +270,12 @@ kl_fit kli_card_fits(const kl_card *c, const kl_target *t, kl_arena *a, kl_str *
 
 static const char *const FIT_WORDS[] = {"holds", "not known", "fails"};
 
-/* What a clause of the contract says in the same words is not said again. */
-static void add_condition(kl_buf *b, kl_arena *a, const kl_predicate *p, const kl_card *c,
-                          const kl_target *t) {
+static void add_condition(kl_buf *b, const kl_predicate *p, const kl_target *t) {
     const kl_fact f = contract_look_up(t, p->fact);
-    const kl_str words = kl_arena_printf(a, "%.*s %.*s %.*s", KL_STR_ARG(p->fact),
-                                         KL_STR_ARG(p->op), KL_STR_ARG(p->value));
-    for (int i = 0; i < c->n_needs; i++)
-        if (kl_str_eq(c->needs[i], words)) return;
-    kl_buf_printf(b, "- %.*s: %s", KL_STR_ARG(words), FIT_WORDS[test(p, t)]);
+    const kl_fit fit = test(p, t);
+    if (fit == KL_FIT_MET) return;
+    kl_buf_printf(b, "- %.*s %.*s %.*s: %s", KL_STR_ARG(p->fact), KL_STR_ARG(p->op),
+                  KL_STR_ARG(p->value), FIT_WORDS[fit]);
     if (f.known && !f.text.len) kl_buf_printf(b, ", it is %g", f.number);
     if (f.known && f.text.len) kl_buf_printf(b, ", it is %.*s", KL_STR_ARG(f.text));
     kl_buf_add(b, KL_S("\n"));
@@ -288,18 +285,20 @@ static void add_needs(kl_buf *b, kl_arena *a, const kl_card *c, const kl_target 
     const kli_question q = {t, t->facts, own_surface(c)};
     kli_answer y;
     for (int i = 0; i < c->n_needs; i++)
-        if (!kli_predicate_ask(&y, a, c->needs[i], &q, kl_ignored()))
+        if (!kli_predicate_ask(&y, a, c->needs[i], &q, kl_ignored()) &&
+            (y.fit != KL_FIT_MET || kli_contains(y.why, "line ")))
             kl_buf_printf(b, "- %.*s: %s; %.*s\n", KL_STR_ARG(c->needs[i]), FIT_WORDS[y.fit],
                           KL_STR_ARG(y.why));
 }
 
+/* A condition that holds is told where it names a line: the place to begin. */
 void kli_card_conditions(kl_buf *out, kl_arena *a, const kl_card *c, const kl_target *t) {
     kl_str required = kl_card_has_contract(c) ? KL_S("") : c->required;
     add_needs(out, a, c, t);
     for (kl_str w; t->traits && kli_next_word(&w, &required);)
         kl_buf_printf(out, "- %.*s: here %g\n", KL_STR_ARG(w), kl_trait(t->traits, w));
     for (int i = 0; i < c->n_pre; i++)
-        if (c->pre[i].fact.len) add_condition(out, a, &c->pre[i], c, t);
+        if (c->pre[i].fact.len) add_condition(out, &c->pre[i], t);
 }
 
 static bool any_rose(kl_str words, const kl_traits *start, const kl_traits *result) {
