@@ -43,7 +43,7 @@ static void add_memory(json_t *o, kl_arena *a, const kl_kernel *k, const kl_plan
 }
 
 /* A number whose value may reach the code only as a class, unless it is named: then it may be meant
- * for a constexpr. */
+ * for a constexpr. A real input of the task stays an argument: its value is data. */
 static void add_number(json_t *o, const kl_plan *p, const kl_value *v, bool named) {
     const bool scalar = v->kind == KL_VALUE_SCALAR;
     const kl_dtype type = scalar ? (kl_dtype)p->tensors[v->index].dtype : KL_F32;
@@ -56,7 +56,7 @@ static void add_number(json_t *o, const kl_plan *p, const kl_value *v, bool name
                             json_string(scalar ? kl_dtype_name(type)
                                         : f64  ? "float64"
                                                : "float32"));
-        if (named) json_object_set_new(o, "value", json_real(v->f));
+        if (named && !scalar) json_object_set_new(o, "value", json_real(v->f));
         return;
     }
     json_object_set_new(o, "integer", json_string(wide ? "i64" : "i32"));
