@@ -2,8 +2,8 @@
 
 usage: python3 -I -B triton_frontend.py SITE      SITE is the folder that holds the triton package
 
-Reads job.json and kernel.py of the working folder, writes kernel.ptx and completion.json there
-(docs/formats/completion.md).  Runs confined, without torch, driver or GPU.  A refusal is a line
+Reads job.json and kernel.py of the working folder, writes kernel.ptx, completion.json
+(docs/formats/completion.md) and the name of the package's assembler for it there.  Runs confined, without torch, driver or GPU.  A refusal is a line
 `kernel.py:LINE:COLUMN: error: ...` on stderr and exit status 1.
 
 Of the text only imports of Triton, constants and @triton.jit functions are read.  Nothing of it is
@@ -371,7 +371,8 @@ class Launch:
 
     def options(self):
         named = {"num_warps": "warps", "num_stages": "stages", "num_ctas": "ctas", "maxnreg": "maxnreg"}
-        return {k: self.spec[v] for k, v in named.items() if self.spec[v]}
+        given = {k: self.spec[v] for k, v in named.items() if self.spec[v]}
+        return {**given, "enable_fp_fusion": True}    # its default differs from version to version
 
 
 # ---- bounds on what a body makes Triton do -----------------------------------------------------------
@@ -440,6 +441,15 @@ def first_module(source, target, options, backend, context):
         return source.make_ir(target, options, generate, modules, context)
     except TypeError:    # up to 3.4
         return source.make_ir(options, generate, modules, context)
+
+
+def assembler(arch):
+    """The package has one for older and one for newer devices; which is for whom differs from version to version."""
+    from triton.backends.nvidia.compiler import get_ptxas
+    try:
+        return os.path.basename(get_ptxas(arch).path)
+    except TypeError:    # up to 3.5, which has one
+        return os.path.basename(get_ptxas().path)
 
 
 def to_ptx(launch, arch):
@@ -609,6 +619,8 @@ def main():
         out.write(ptx)
     with open("completion.json", "w") as out:
         out.write(completion)
+    with open("assembler", "w") as out:
+        out.write(assembler(int(re.match(r"sm_(\d+)", job["arch"]).group(1))))
     return 0
 
 
