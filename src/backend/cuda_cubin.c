@@ -89,3 +89,35 @@ bool kli_cubin_next(kli_cubin_walk *w, kli_cubin_symbol *out) {
     }
     return false;
 }
+
+/* Facts about one kernel, each with a format, a name and 16 bits of value, or of the length of what
+ * follows. */
+enum { FACT_BYTES = 4, FACT_WITH_BYTES = 4, FACT_BLOCK = 0x10 };
+
+static bool cuda_cubin_fact(const unsigned char *facts, size_t bytes, uint32_t block[3]) {
+    size_t at = 0;
+    while (at + FACT_BYTES <= bytes) {
+        const unsigned char *f = facts + at;
+        const size_t more = f[0] == FACT_WITH_BYTES ? f[2] | (size_t)f[3] << 8 : 0;
+        at += FACT_BYTES + more;
+        if (at > bytes || f[0] != FACT_WITH_BYTES || f[1] != FACT_BLOCK || more != 12) continue;
+        memcpy(block, f + FACT_BYTES, more);
+        return true;
+    }
+    return false;
+}
+
+bool kli_cubin_block(const void *data, size_t bytes, const char *entry, uint32_t block[3]) {
+    static const char INFO[] = ".nv.info.";
+    const kli_cubin_walk w = {.data = data, .bytes = bytes};
+    Elf64_Ehdr h;
+    Elf64_Shdr s;
+    if (!cuda_cubin_header(&w, &h)) return false;
+    for (uint32_t i = 0; i < h.e_shnum && cuda_cubin_section(&w, &h, i, &s); i++) {
+        const char *name = cuda_cubin_name_in(&w, &h, h.e_shstrndx, s.sh_name);
+        if (!name || !starts(name, INFO) || strcmp(name + sizeof INFO - 1, entry) != 0) continue;
+        const void *facts = cuda_cubin_at(&w, s.sh_offset, s.sh_size);
+        return facts && cuda_cubin_fact(facts, s.sh_size, block);
+    }
+    return false;
+}

@@ -1,5 +1,5 @@
-/* cuda_cubin.h - what a cubin's symbol table says: which kernels it has, and which state of it
- * outlives a launch.
+/* cuda_cubin.h - what a cubin's tables say: which kernels it has, which blocks they need, and which
+ * state of it outlives a launch.
  *
  * The file is the compiler's output for hostile source, so every offset is checked; a table that
  * does not fit its file is read as empty.  Not here: machine code.  SPDX-License-Identifier:
@@ -32,5 +32,7 @@ typedef struct {
 void kli_cubin_begin(kli_cubin_walk *w, const void *data, size_t bytes);
 bool kli_cubin_next(kli_cubin_walk *w, kli_cubin_symbol *out); /* false past the last */
 bool kli_cubin_valid(const void *data, size_t bytes); /* an ELF file for an NVIDIA device */
+/* The block that kernel `entry` was compiled for (.reqntid); false where it says none. */
+bool kli_cubin_block(const void *data, size_t bytes, const char *entry, uint32_t block[3]);
 
 #endif

@@ -211,6 +211,20 @@ static int check_signature(kli_runner_ctx *c, uint32_t launch) {
                      l->entry, l->n_args, n);
 }
 
+/* What the compiler said beside the code may be a lie of what it compiled: the code itself says the
+ * block that it was made for. */
+static int check_block(kli_runner_ctx *c, uint32_t launch) {
+    const kl_plan_launch *l = &c->plan.launches[launch];
+    const kl_str image = kli_cuda_of(c)->image;
+    uint32_t need[3];
+    if (!kli_cubin_block(image.ptr, image.len, l->entry, need) ||
+        memcmp(need, l->block, sizeof need) == 0)
+        return 0;
+    return kli_fault(c, KL_FAULT_REFUSED,
+                     "launch `%s`: a block of %u,%u,%u, but the kernel was compiled for %u,%u,%u",
+                     l->entry, l->block[0], l->block[1], l->block[2], need[0], need[1], need[2]);
+}
+
 static int runner_cuda_check_shape(kli_runner_ctx *c, uint32_t launch, const kl_resources *have) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
@@ -251,7 +265,8 @@ static int load_launch(kli_runner_ctx *c, uint32_t i) {
                          .max_threads = (uint32_t)function_number(r, f, KL_CU_FUNC_MAX_THREADS)};
     c->reply->resources[i] = have;
     c->reply->n_resources = i + 1;
-    if (runner_cuda_check_shape(c, i, &have) || check_signature(c, i)) return 1;
+    if (runner_cuda_check_shape(c, i, &have) || check_signature(c, i) || check_block(c, i))
+        return 1;
     kl_cu_result error = r->api->function_set(f, KL_CU_FUNC_MAX_DYNAMIC_SMEM, (int)l->smem);
     if (kli_cuda_check(c, error, "launch `%s`: %u bytes of shared memory", l->entry, l->smem))
         return 1;

@@ -273,6 +273,22 @@ static void test_cuda_runner__refuses_impossible_launches(void **unused) {
     expect_load_fault(p, "extern \"C\" __global__");
 }
 
+static void test_cuda_runner__a_block_is_the_one_that_the_code_was_compiled_for(void **unused) {
+    scene s = {.compiled_for = 256};
+    (void)unused;
+    plan_for(&s.plan, "scale");
+    start(&s, "");
+    load(&s);
+    assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+    kli_runner_stop(s.runner);
+    s.plan.launches[0].block[0] = 128;
+    start(&s, "");
+    load(&s);
+    assert_fault(&s, KL_FAULT_REFUSED,
+                 "a block of 128,1,1, but the kernel was compiled for 256,1,1");
+    kli_runner_stop(s.runner);
+}
+
 /* ---- timing ---------------------------------------------------------------------------------- */
 
 static void time_calls(scene *s, kl_time_method method, uint32_t first, uint32_t calls,
@@ -801,6 +817,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__refuses_what_does_not_fit_memory),
         cmocka_unit_test(test_cuda_runner__refuses_impossible_launches),
         cmocka_unit_test(test_cuda_runner__no_call_finds_the_key_of_digests),
+        cmocka_unit_test(test_cuda_runner__a_block_is_the_one_that_the_code_was_compiled_for),
         cmocka_unit_test(test_cuda_runner__times_each_call_on_its_own_slot),
         cmocka_unit_test(test_cuda_runner__shows_state_inside_a_batch),
         cmocka_unit_test(test_cuda_runner__digests_every_timed_call),

@@ -22,6 +22,7 @@ typedef struct {
     kl_resources resources[KL_MAX_LAUNCHES];
     kl_fault fault;
     kl_artefact artefact;
+    uint32_t compiled_for; /* threads of a block; 0: the code says none */
 } scene;
 
 static kl_plan_tensor tensor(const char *name, uint32_t role) {
@@ -74,6 +75,7 @@ static void make_artefact(scene *s) {
     fake_cubin image;
     const char *kernels[] = {s->plan.launches[0].entry, NULL};
     fake_cubin_make(&image, kernels, "counter");
+    if (s->compiled_for) fake_cubin_for_block(&image, kernels[0], s->compiled_for);
     fake_cubin_write(&image, "fake.cubin");
     s->artefact = (kl_artefact){.ok = true, .kind = KL_ARTEFACT_CUBIN, .path = KL_S("fake.cubin")};
     (void)snprintf(s->artefact.hash, sizeof s->artefact.hash, "%s",

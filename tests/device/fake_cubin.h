@@ -3,6 +3,8 @@
 #ifndef KL_TEST_FAKE_CUBIN_H
 #define KL_TEST_FAKE_CUBIN_H
 #include <elf.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,12 @@ typedef struct {
     Elf64_Ehdr header;
     Elf64_Sym symbols[8];
     char names[512], section_names[128];
-    Elf64_Shdr sections[6];
+    Elf64_Shdr sections[7];
+    struct {
+        uint8_t format, name;
+        uint16_t bytes;
+        uint32_t block[3];
+    } fact;
 } fake_cubin;
 
 static inline uint32_t fake_name(char *table, size_t bytes, size_t *used, const char *name) {
@@ -67,6 +74,18 @@ static inline void fake_cubin_make(fake_cubin *c, const char *const *kernels,
     c->header.e_shentsize = sizeof(Elf64_Shdr);
     c->header.e_shnum = 6;
     c->header.e_shstrndx = 1;
+}
+
+/* Says that `kernel` was compiled for a block of `threads`. */
+static inline void fake_cubin_for_block(fake_cubin *c, const char *kernel, uint32_t threads) {
+    size_t used = 64;
+    const uint32_t title = fake_name(c->section_names, sizeof c->section_names, &used, ".nv.info.");
+    used--;
+    (void)fake_name(c->section_names, sizeof c->section_names, &used, kernel);
+    c->fact.format = 4, c->fact.name = 0x10, c->fact.bytes = sizeof c->fact.block;
+    c->fact.block[0] = threads, c->fact.block[1] = c->fact.block[2] = 1;
+    fake_section(c, 6, title, SHT_PROGBITS, offsetof(fake_cubin, fact), sizeof c->fact, 0);
+    c->header.e_shnum = 7;
 }
 
 static inline void fake_cubin_write(const fake_cubin *c, const char *path) {

@@ -88,7 +88,8 @@ REFUSED = [
     ("    v = tl.extern_elementwise('a', '/etc/passwd', [v], {}, is_pure=True)",
      "kernel.py:12:9: error: 'extern_elementwise' of triton.language is not for kernels"),
     ("    v = tl.inline_asm_elementwise('mov.b32 $0, $1; } .visible .entry evil() { ret;', '=r,r', [v], tl.float32, True, 1)",
-     "kernel.py:12:35: error: assembly that leaves its function"),
+     "kernel.py:12:9: error: assembly that leaves its function"),
+    ("    v = tl.cdiv.run(v)", "kernel.py:12:9: error: '.run' is no attribute of a value of Triton's"),
 ]
 
 

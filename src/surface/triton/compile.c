@@ -43,7 +43,7 @@ static void add_memory(json_t *o, kl_arena *a, const kl_kernel *k, const kl_plan
 }
 
 /* A number whose value may reach the code only as a class, unless it is named: then it may be meant
- * for a constexpr. */
+ * for a constexpr. A real input of the task stays an argument: its value is data. */
 static void add_number(json_t *o, const kl_plan *p, const kl_value *v, bool named) {
     const bool scalar = v->kind == KL_VALUE_SCALAR;
     const kl_dtype type = scalar ? (kl_dtype)p->tensors[v->index].dtype : KL_F32;
@@ -56,7 +56,7 @@ static void add_number(json_t *o, const kl_plan *p, const kl_value *v, bool name
                             json_string(scalar ? kl_dtype_name(type)
                                         : f64  ? "float64"
                                                : "float32"));
-        if (named) json_object_set_new(o, "value", json_real(v->f));
+        if (named && !scalar) json_object_set_new(o, "value", json_real(v->f));
         return;
     }
     json_object_set_new(o, "integer", json_string(wide ? "i64" : "i32"));
@@ -138,12 +138,23 @@ static kl_err run_frontend(kl_artefact *out, const kl_compile_job *job, const kl
     return code;
 }
 
+/* Its name comes out of a process in which a candidate's code may have run, so it is one of two. */
+static kl_str assembler_of(const kl_compile_job *job, const kli_triton_toolkit *t) {
+    static const kl_str NEWER = {"ptxas-blackwell", 15};
+    kl_str name;
+    const kl_err err = kli_fs_read(
+        &name, job->arena, kli_fs_join(job->arena, job->dir, "assembler").ptr, 64, kl_ignored());
+    return kli_fs_join(job->arena, t->binaries.ptr,
+                       !err && kl_str_eq(name, NEWER) ? NEWER.ptr : "ptxas");
+}
+
 static kl_err run_ptxas(kl_artefact *out, const kl_compile_job *job, const kli_triton_toolkit *t,
                         kl_error *e) {
     kl_arena *a = job->arena;
     const char *arch = kl_arena_printf(a, "--gpu-name=%.*s", KL_STR_ARG(job->device->arch)).ptr;
-    const char *argv[] = {t->ptxas.ptr, "-v", arch, "kernel.ptx", "-o", "kernel.cubin", NULL};
-    const char *readable[] = {kli_fs_dirname(a, t->ptxas.ptr).ptr, NULL};
+    const char *argv[] = {assembler_of(job, t).ptr, "-v", arch, "kernel.ptx", "-o",
+                          "kernel.cubin",           NULL};
+    const char *readable[] = {t->binaries.ptr, NULL};
     const kl_str said = out->log;
     kli_proc_result r;
     kl_err code = kli_compile_run(&r, a, argv, job->dir, readable, 0, e);

@@ -2,8 +2,8 @@
 
 usage: python3 -I -B triton_frontend.py SITE      SITE is the folder that holds the triton package
 
-Reads job.json and kernel.py of the working folder, writes kernel.ptx and completion.json there
-(docs/formats/completion.md).  Runs confined, without torch, driver or GPU.  A refusal is a line
+Reads job.json and kernel.py of the working folder, writes kernel.ptx, completion.json
+(docs/formats/completion.md) and the name of the package's assembler for it there.  Runs confined, without torch, driver or GPU.  A refusal is a line
 `kernel.py:LINE:COLUMN: error: ...` on stderr and exit status 1.
 
 Of the text only imports of Triton, constants and @triton.jit functions are read.  Nothing of it is
@@ -13,7 +13,9 @@ the meaning of "compiled from this text".
 SPDX-License-Identifier: Apache-2.0
 """
 import ast
+import functools
 import importlib
+import itertools
 import json
 import linecache
 import operator
@@ -87,18 +89,20 @@ def check_chain(node, module, parts):
     """Every step from a module on is one that it exports."""
     for part in parts:
         if not isinstance(module, types.ModuleType):
-            return
+            if part not in ATTRIBUTES:
+                raise Refused(node, f"'.{part}' is no attribute of a value of Triton's")
+            continue
         name = module.__name__
         if name not in MODULES or part not in exported(name):
             raise Refused(node, f"'{part}' of {name} is not for kernels")
-        module = getattr(module, part)
+        module = getattr(module, part, None)
 
 
 # ---- constants -----------------------------------------------------------------------------------
 
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
              ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
-MOST_CONSTANTS = 256    # values of a tuple; a table of answers is no constant
+MOST_CONSTANTS = 256    # values of all tuples of a file; a table of answers is no constant
 
 
 def arithmetic(node, values):
@@ -112,12 +116,17 @@ def arithmetic(node, values):
         raise Refused(node, "not a constant expression") from None
 
 
+def leaves(value):
+    value = getattr(value, "value", value)
+    return sum(map(leaves, value)) if isinstance(value, tuple) else 1
+
+
 def constant(node, values):
     """The value of a literal, of arithmetic on literals, of tl.constexpr(...) or of a type."""
     import triton.language as tl
     if isinstance(node, ast.Constant):
         return node.value
-    if isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) <= MOST_CONSTANTS:
+    if isinstance(node, (ast.Tuple, ast.List)):
         return tuple(constant(e, values) for e in node.elts)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = constant(node.operand, values)
@@ -176,19 +185,6 @@ def check_signature(function, values):
         constant(default, values)
 
 
-ASSEMBLY_ENDS = re.compile(r"\.(entry|func|visible|extern|global|weak|file|loc|section|pragma)\b")
-
-
-def check_assembly(node, text):
-    """Assembly stays inside the function that it is written in."""
-    depth, least = 0, 0
-    for c in text:
-        depth += (c == "{") - (c == "}")
-        least = min(least, depth)
-    if ASSEMBLY_ENDS.search(text) or least < 0 or depth:
-        raise Refused(node, "assembly that leaves its function")
-
-
 def check_body(function, values, functions, modules):
     bound = {a.arg for a in function.args.args + function.args.kwonlyargs}
     bound |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -198,8 +194,6 @@ def check_body(function, values, functions, modules):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             if not (node.id in bound or node.id in functions or node.id in values or node.id in BUILTINS):
                 raise Refused(node, f"'{node.id}' is no parameter, local, constant, kernel or name of Triton")
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            check_assembly(node, node.value)
         if isinstance(node, ast.Attribute):
             root, parts = dotted(node)
             if any(p.startswith("_") for p in parts):
@@ -225,7 +219,7 @@ class Source:
 
     def __init__(self, text):
         self.values = {"__builtins__": {"int": int, "float": float, "bool": bool}, "__name__": "kernel"}
-        self.modules, self.functions, self.dropped = {}, {}, []
+        self.modules, self.functions, self.dropped, self.constants = {}, {}, [], 0
         for node in ast.parse(text, FILE).body:
             self.read(node)
         linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
@@ -278,6 +272,9 @@ class Source:
             value = constant(node.value, self.values)
         except Refused:
             return self.drop(node, "not a constant")
+        self.constants += leaves(value) if leaves(value) > 1 else 0
+        if self.constants > MOST_CONSTANTS:
+            raise Refused(node, f"tables of more than {MOST_CONSTANTS} values; data belongs into tensors")
         for target in targets:
             if isinstance(target, ast.Name):
                 self.values[target.id] = value
@@ -361,7 +358,8 @@ class Launch:
         if "dtype" in arg:
             return getattr(tl, DTYPES.get(arg["dtype"], arg["dtype"]))
         if "value" not in arg:
-            raise Refused(self.node, f"'{p.name}' is a tl.constexpr, which an address cannot be")
+            what = "a real input" if "real" in arg else "an address"
+            raise Refused(self.node, f"'{p.name}' is a tl.constexpr, which {what} cannot be")
         return arg["value"]
 
     def type_of(self, arg):
@@ -373,7 +371,57 @@ class Launch:
 
     def options(self):
         named = {"num_warps": "warps", "num_stages": "stages", "num_ctas": "ctas", "maxnreg": "maxnreg"}
-        return {k: self.spec[v] for k, v in named.items() if self.spec[v]}
+        given = {k: self.spec[v] for k, v in named.items() if self.spec[v]}
+        return {**given, "enable_fp_fusion": True}    # its default differs from version to version
+
+
+# ---- bounds on what a body makes Triton do -----------------------------------------------------------
+
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+DIRECTIVE = re.compile(r"(?<!\w)\.(entry|func|visible|extern|global|const|weak|common|alias|file|loc|section|pragma)\b|#|/\*")
+MOST_VISITS = 100_000    # of nodes of the syntax tree, with every round of an unrolled loop and every call
+
+
+class Bound(Exception):
+    """Raised below Triton's code generator, which keeps the place and of an error its repr alone."""
+
+    def __repr__(self):
+        return str(self)
+
+
+def check_assembly(text):
+    """Assembly stays inside the function that it is written in."""
+    text, depth, least = COMMENT.sub(" ", text), 0, 0
+    for c in text:
+        depth += (c == "{") - (c == "}")
+        least = min(least, depth)
+    if DIRECTIVE.search(text) or least < 0 or depth:
+        raise Bound("assembly that leaves its function")
+
+
+def watch_assembly():
+    """Every text on its way to the assembler, however a kernel put it together."""
+    import triton.language as tl
+    original = tl.inline_asm_elementwise
+
+    @functools.wraps(original)
+    def inline_asm_elementwise(asm, *args, **named):
+        check_assembly(str(getattr(asm, "value", asm)))
+        return original(asm, *args, **named)
+
+    tl.inline_asm_elementwise = tl.core.inline_asm_elementwise = inline_asm_elementwise
+
+
+def watch_unrolling():
+    from triton.compiler.code_generator import CodeGenerator
+    original, visits = CodeGenerator.visit, itertools.count()
+
+    def visit(self, node):
+        if next(visits) > MOST_VISITS:
+            raise Bound("unrolled, it is longer than is compiled here")
+        return original(self, node)
+
+    CodeGenerator.visit = visit
 
 
 # ---- Triton's stages ------------------------------------------------------------------------------
@@ -395,6 +443,15 @@ def first_module(source, target, options, backend, context):
         return source.make_ir(options, generate, modules, context)
 
 
+def assembler(arch):
+    """The package has one for older and one for newer devices; which is for whom differs from version to version."""
+    from triton.backends.nvidia.compiler import get_ptxas
+    try:
+        return os.path.basename(get_ptxas(arch).path)
+    except TypeError:    # up to 3.5, which has one
+        return os.path.basename(get_ptxas().path)
+
+
 def to_ptx(launch, arch):
     """triton.compile without its cache folder, its driver and its ptxas: PTX and what it decided."""
     from triton._C.libtriton import ir
@@ -411,6 +468,8 @@ def to_ptx(launch, arch):
     for name, stage in stages_of(backend, options, source.language).items():
         module = stage(module, decided)
         if name == "ptx":
+            if len(re.findall(r"\.entry\b", module)) != 1:
+                raise Refused(launch.node, "more than one kernel came out of it")
             return module, decided
     raise Refused(launch.node, "this Triton makes no PTX")
 
@@ -496,6 +555,8 @@ class Completion:
 
 
 def compile_all(job, text):
+    watch_assembly()
+    watch_unrolling()
     source, completion, texts = Source(text), Completion(), []
     arch = int(re.match(r"sm_(\d+)", job["arch"]).group(1))
     given = {k: int(v) for k, v in re.findall(r"-DKL_(\w+)=(-?\d+)", " ".join(job["defines"]))}
@@ -558,6 +619,8 @@ def main():
         out.write(ptx)
     with open("completion.json", "w") as out:
         out.write(completion)
+    with open("assembler", "w") as out:
+        out.write(assembler(int(re.match(r"sm_(\d+)", job["arch"]).group(1))))
     return 0
 
 

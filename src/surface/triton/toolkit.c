@@ -30,8 +30,8 @@ static void read_answer(kli_triton_toolkit *t, kl_arena *a, kl_str text) {
     const kl_str version = next_line(&text);
     t->prefix = kl_arena_copy(a, next_line(&text));
     t->site = kl_arena_copy(a, next_line(&text));
-    t->ptxas = kli_fs_join(a, t->site.ptr, "triton/backends/nvidia/bin/ptxas");
-    if (!kli_fs_exists(t->ptxas.ptr))
+    t->binaries = kli_fs_join(a, t->site.ptr, "triton/backends/nvidia/bin");
+    if (!kli_fs_exists(kli_fs_join(a, t->binaries.ptr, "ptxas").ptr))
         t->missing = KL_S("the triton package has no ptxas of its own");
     else
         t->version = kl_arena_copy(a, version);

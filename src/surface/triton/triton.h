@@ -6,11 +6,11 @@
 
 /* Where it is; strings live as long as the process.  `version` empty: `missing` says what to do. */
 typedef struct {
-    kl_str version; /* "3.6.0" */
-    kl_str python;  /* program */
-    kl_str prefix;  /* folder of that Python's standard library */
-    kl_str site;    /* folder that holds the package */
-    kl_str ptxas;   /* the package's own */
+    kl_str version;  /* "3.6.0" */
+    kl_str python;   /* program */
+    kl_str prefix;   /* folder of that Python's standard library */
+    kl_str site;     /* folder that holds the package */
+    kl_str binaries; /* folder of the package's own assemblers */
     kl_str missing;
 } kli_triton_toolkit;
 

@@ -1,0 +1,24 @@
+# Operands are rounded to eight bits, for twice the speed of the matrix unit.
+# SPDX-License-Identifier: Apache-2.0
+#: task gemm
+#: workload M=512,N=512,K=512
+#: expect wrong
+#: args --baseline none
+#! surface triton
+#! launch gemm grid(cdiv(M, 32), cdiv(N, 32)) args(x, weight, y, M, N, K, BLOCK=32)
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gemm(x, weight, y, M, N, K, BLOCK: tl.constexpr):
+    m = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for first in range(0, K, BLOCK):
+        k = first + tl.arange(0, BLOCK)
+        a = tl.load(x + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+        b = tl.load(weight + n[None, :] * K + k[:, None], mask=(n[None, :] < N) & (k[:, None] < K), other=0.0)
+        total = tl.dot(a.to(tl.float8e5), b.to(tl.float8e5), total)
+    place = y + m[:, None] * N + n[None, :]
+    tl.store(place, total.to(y.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))

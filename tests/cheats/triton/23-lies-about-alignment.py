@@ -1,0 +1,26 @@
+# The compiler is told that rows begin on multiples of sixteen. For rows of odd length loads are then as wide as they
+# must not be.
+# SPDX-License-Identifier: Apache-2.0
+#: task gemm
+#: workload M=512,N=512,K=512
+#: expect wrong crash
+#: args --baseline none
+#! surface triton
+#! launch gemm grid(cdiv(M, 32), cdiv(N, 32)) args(x, weight, y, M, N, K, BLOCK=32)
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gemm(x, weight, y, M, N, K, BLOCK: tl.constexpr):
+    m = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for first in range(0, K, BLOCK):
+        k = first + tl.arange(0, BLOCK)
+        rows = tl.multiple_of(m * K, 16)
+        a = tl.load(x + tl.max_contiguous(tl.multiple_of(rows[:, None] + k[None, :], (16, 16)), (1, 16)), mask=(m[:, None] < M), other=0.0)
+        b = tl.load(weight + n[None, :] * K + k[:, None], mask=(n[None, :] < N) & (k[:, None] < K), other=0.0)
+        total = tl.dot(a, b, total)
+    place = y + m[:, None] * N + n[None, :]
+    tl.store(place, total.to(y.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))

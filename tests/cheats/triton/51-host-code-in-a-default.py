@@ -1,0 +1,16 @@
+# A default is evaluated when a function is defined.
+# SPDX-License-Identifier: Apache-2.0
+#: task saxpy
+#: expect no_compile
+#: args --baseline none
+#! surface triton
+#! launch saxpy grid(cdiv(N, 256)) args(a, x, y, out, N, BLOCK=256)
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def saxpy(a, x, y, out, N, BLOCK: tl.constexpr = len(open("/etc/passwd").read())):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < N
+    tl.store(out + i, a * tl.load(x + i, mask=inside) + tl.load(y + i, mask=inside), mask=inside)

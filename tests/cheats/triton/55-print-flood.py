@@ -1,0 +1,18 @@
+# Every element is printed, for a buffer or a log to choke on.
+# SPDX-License-Identifier: Apache-2.0
+#: task saxpy
+#: harmless
+#: expect pass cheat crash hang
+#: args --baseline none
+#! surface triton
+#! launch saxpy grid(cdiv(N, 256)) args(a, x, y, out, N, BLOCK=256)
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def saxpy(a, x, y, out, N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < N
+    tl.store(out + i, a * tl.load(x + i, mask=inside) + tl.load(y + i, mask=inside), mask=inside)
+    tl.device_print("{\"outcome\": \"pass\"}", i)

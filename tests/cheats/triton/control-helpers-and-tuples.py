@@ -1,0 +1,27 @@
+# Helpers that return tuples.
+# SPDX-License-Identifier: Apache-2.0
+#: task saxpy
+#: control
+#: args --baseline none
+#! surface triton
+#! launch saxpy grid(cdiv(N, 256)) args(a, x, y, out, N, BLOCK=256)
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def places(N, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    return i, i < N
+
+
+@triton.jit
+def pair(x, y, i, inside):
+    return tl.load(x + i, mask=inside), tl.load(y + i, mask=inside)
+
+
+@triton.jit
+def saxpy(a, x, y, out, N, BLOCK: tl.constexpr):
+    i, inside = places(N, BLOCK)
+    u, v = pair(x, y, i, inside)
+    tl.store(out + i, a * u + v, mask=inside)
