@@ -203,6 +203,22 @@ static void test_answers__an_answer_that_lost_its_place_is_asked_for_again(void 
 }
 
 /* It may have ended: the next verdict begins with another. */
+static void test_answers__kernels_without_fixed_bits_have_them_brought(void **state) {
+    const kl_check how = {.atol = 0.5, .rtol = 0.25};
+    kl_check_result r = {.budget = 0.01, .scale = 1};
+    kl_kernel kernel = {.nondeterministic = true};
+    (void)state;
+    open_world();
+    evaluation.kernel = &kernel;
+    assert_false(compare(&r, &how));
+    assert_true(world.brought == 1 && world.asks == 1);
+    problem.n_answers = SETS; /* each has a place of its own */
+    assert_true(compare(&r, &how) && world.brought == 1);
+    problem.n_answers = KL_MAX_ANSWERS;
+    kernel.nondeterministic = false;
+    assert_true(compare(&r, &how) && world.brought == 1);
+}
+
 static void test_answers__a_runner_that_did_not_answer_is_not_asked_again(void **state) {
     const kl_check how = {.atol = 0.5};
     kl_check_result r = {.budget = 0.01, .scale = 1};
@@ -318,6 +334,7 @@ int main(void) {
         cmocka_unit_test(test_answers__what_is_certainly_right_is_never_brought),
         cmocka_unit_test(test_answers__what_is_not_certainly_right_is_brought_and_no_finding),
         cmocka_unit_test(test_answers__an_answer_that_lost_its_place_is_asked_for_again),
+        cmocka_unit_test(test_answers__kernels_without_fixed_bits_have_them_brought),
         cmocka_unit_test(test_answers__a_runner_that_did_not_answer_is_not_asked_again),
         cmocka_unit_test(test_answers__outputs_stay_where_another_process_can_compare_them),
         cmocka_unit_test(test_answers__an_output_that_stays_is_compared_there_and_brought_once),
