@@ -382,6 +382,7 @@ static int cpu_run(kli_runner_ctx *c, const kl_msg_run *m) {
 
 static int make_calls(prepared **out, kli_runner_ctx *c, uint32_t first, uint32_t n) {
     int failed = 0;
+    KL_ASSERT(n <= KL_WIRE_MAX_SAMPLES && c->layout.n_sets >= 1 && c->layout.n_slots >= 1);
     *out = KL_ARRAY(c->arena, prepared, n);
     for (uint32_t j = 0; j < n && !failed; j++)
         failed = runner_cpu_prepare(&(*out)[j], c, (first + j) % c->layout.n_sets,
@@ -423,9 +424,18 @@ static int warm_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared
     finish_child(c, sequence);
 }
 
+/* A library keeps its threads and packing buffers from call to call, as it would for its user.  A
+ * trusted kernel is timed as a candidate is, in a child: what a fork costs the first microseconds
+ * must not tell the two apart. */
+static bool stays_here(const kli_runner_ctx *c) {
+    const cpu_state *s = c->state;
+    return c->trusted && s->is_plugin;
+}
+
 static int time_in_child(kli_runner_ctx *c, const kl_msg_time *m, const prepared *calls) {
     const cpu_state *s = c->state;
     uint32_t sequence;
+    KL_ASSERT(!stays_here(c)); /* a plugin keeps its threads */
     if (warm_in_child(c, m, calls)) return 1;
     pid_t child = fork_child(c, &sequence);
     if (child < 0) return 1;
@@ -474,14 +484,6 @@ static int time_here(kli_runner_ctx *c, const kl_msg_time *m, const prepared *ca
         c->reply->lost_ns = lost_ns > 0 ? lost_ns : 1;
     }
     return failed ? kli_fault(c, KL_FAULT_REFUSED, "the plugin's run returned %d", failed) : 0;
-}
-
-/* A library keeps its threads and packing buffers from call to call, as it would for its user.  A
- * trusted kernel is timed as a candidate is, in a child: what a fork costs the first microseconds
- * must not tell the two apart. */
-static bool stays_here(const kli_runner_ctx *c) {
-    const cpu_state *s = c->state;
-    return c->trusted && s->is_plugin;
 }
 
 static int cpu_time(kli_runner_ctx *c, const kl_msg_time *m) {

@@ -226,6 +226,7 @@ static void one_slot_a_call(kli_benchmark *r) {
 static void record_pair(kli_benchmark *r, bool candidate_led, double candidate_ns,
                         double baseline_ns) {
     const bool left = r->disturbed && r->left_out < MAX_PAIRS;
+    KL_ASSERT(candidate_ns >= 0 && baseline_ns >= 0);
     KL_ASSERT(r->pairs < MAX_PAIRS + 2);
     const int at = left ? r->left_out++ : r->pairs++;
     if (!left) r->led[at] = candidate_led;
@@ -359,11 +360,13 @@ static bool short_is_due(const kli_benchmark *r) {
 
 size_t kli_couples(double *out, const double *ratios, const bool *led, int n) {
     size_t found = 0;
+    KL_ASSERT(n >= 0 && n <= MAX_PAIRS + 2);
     for (int a = 0, b = 0; a < n && b < n; a++, b++) {
         while (a < n && !led[a]) a++;
         while (b < n && led[b]) b++;
         if (a < n && b < n) out[found++] = sqrt(ratios[a] * ratios[b]);
     }
+    KL_ASSERT(2 * found <= (size_t)n); /* no pair is in two */
     return found;
 }
 
@@ -711,12 +714,14 @@ static uint32_t more_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 void kli_even_out(uint32_t *one, uint32_t *other) {
     const uint32_t more = more_of(*one, *other);
+    KL_ASSERT(*one >= 1 && *other >= 1);
     if (2ull * *one >= more && 2ull * *other >= more) *one = *other = more;
 }
 
 uint32_t kli_calls_within(uint32_t calls, uint64_t bytes) {
     const uint64_t fit = bytes ? BATCH_BYTES / bytes : calls,
                    most = fit > FEW_CALLS ? fit : FEW_CALLS;
+    KL_ASSERT(calls >= 1);
     return calls < most ? calls : (uint32_t)most;
 }
 
