@@ -122,7 +122,7 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
                          .warm = warm,
                          .poison = poison,
                          .flush = r->method == KL_TIME_EVENTS,
-                         .freeze = s->executable == &r->c->candidate};
+                         .freeze = !s->executable->trusted}; /* and its outputs are read */
     KL_ASSERT(s->calls >= 1 && (s->calls <= MAX_EVENTS || r->method != KL_TIME_EVENTS));
     double values[MAX_EVENTS];
     ready_slots(r, s, first, warm, poison);
