@@ -79,7 +79,9 @@ static kl_str resources_text(kl_arena *a, const kl_artefact *made, const kl_devi
     kl_arena *scratch = kl_arena_new();
     kl_plan *plan = KL_NEW(scratch, kl_plan);
     kl_buf b = {0};
-    if (kli_kernel_plan(plan, k, t, w, &d->limits, kl_ignored())) plan->n_launches = 0;
+    if (kli_kernel_plan(plan, k, t, w, &d->limits, kl_ignored()) ||
+        kli_plan_complete(plan, made->completion, k, t, w, &d->limits, kl_ignored()))
+        plan->n_launches = 0;
     add_occupancy(&b, made, d, plan);
     kl_arena_free(scratch);
     return kl_buf_take(&b, a);

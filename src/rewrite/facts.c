@@ -375,7 +375,10 @@ static void buffer_facts_of(kl_buffer_facts *out, const kli_nests *n, const kli_
 
 /* ---- stage ------------------------------------------------------------------------------- */
 
-static bool steps_by_grid(const kl_kernel *k) { return kli_contains(k->source, "gridDim"); }
+static bool steps_by_grid(const kl_kernel *k) {
+    return kli_contains(k->source,
+                        (k->surface->families & KL_FAMILY_TRITON) ? "num_programs" : "gridDim");
+}
 
 static bool map_swizzles(const kl_kernel *k) {
     for (int i = 0; i < k->n_tensormaps; i++)
@@ -386,7 +389,8 @@ static bool map_swizzles(const kl_kernel *k) {
 /* What the compiler of tiles decides by itself is not known from the words that are missing. */
 static void leave_to_compiler(kl_facts *out) {
     static const kl_fact_id TRUTHS[] = {KL_FACT_STAGE_VECTOR, KL_FACT_STAGE_SWIZZLE,
-                                        KL_FACT_STAGE_SHARED, KL_FACT_STAGE_ROLES};
+                                        KL_FACT_STAGE_SHARED, KL_FACT_STAGE_ROLES,
+                                        KL_FACT_STAGE_WIDE};
     for (size_t i = 0; i < KL_COUNT(TRUTHS); i++)
         if (!out->at[TRUTHS[i]].number) out->at[TRUTHS[i]].known = false;
     if (!kl_str_eq(out->at[KL_FACT_STAGE_MMA].text, KL_S("none")))
@@ -415,7 +419,9 @@ static bool has_roles(const kli_nests *n) {
 static void stage_facts(kl_facts *out, const kl_kernel *k, const kli_source *s, const kli_nests *n,
                         bool copies) {
     const double *c = s->count;
-    const bool grid = (k->surface->families & KL_FAMILY_GRID) != 0, tma = c[KLI_TRAIT_TMA] > 0;
+    const bool grid = (k->surface->families & KL_FAMILY_GRID) != 0,
+               tiles = (k->surface->families & KL_FAMILY_TRITON) != 0;
+    const bool tma = c[KLI_TRAIT_TMA] > 0 || (tiles && k->n_tensormaps > 0);
     const bool shared = c[KLI_TRAIT_SHARED_ARRAYS] > 0;
     const bool vector = c[KLI_TRAIT_VECTOR_TYPES] + c[KLI_TRAIT_INTRINSICS] > 0;
     const kl_str text = KL_S("the source's words");
@@ -440,6 +446,8 @@ static void stage_facts(kl_facts *out, const kl_kernel *k, const kli_source *s, 
         kli_fact_truth(c[KLI_TRAIT_SETMAXNREG] > 0 || has_roles(n), text);
     out->at[KL_FACT_STAGE_CLUSTER] = kli_fact_truth(c[KLI_TRAIT_CLUSTERS] > 0, text);
     out->at[KL_FACT_STAGE_PERSISTENT] = kli_fact_truth(steps_by_grid(k), text);
+    if (tiles && c[KLI_TRAIT_STAGES] < 1) /* its own number where none is given */
+        out->at[KL_FACT_STAGE_PIPELINE].known = false;
     if (k->surface->families & KL_FAMILY_PYTHON) leave_to_compiler(out);
 }
 

@@ -312,7 +312,8 @@ static void count_directives(kli_reader *r) {
             (double)k->params[i].value > count[KLI_TRAIT_STAGES])
             count[KLI_TRAIT_STAGES] = (double)k->params[i].value;
     for (int i = 0; i < k->n_launches; i++) {
-        count[KLI_TRAIT_CLUSTERS] += k->launches[i].n_clauses[KL_CLAUSE_CLUSTER] > 0;
+        count[KLI_TRAIT_CLUSTERS] += k->launches[i].n_clauses[KL_CLAUSE_CLUSTER] > 0 ||
+                                     k->launches[i].n_clauses[KL_CLAUSE_CTAS] > 0;
         if (k->launches[i].n_clauses[KL_CLAUSE_STAGES])
             count[KLI_TRAIT_STAGES] =
                 source_number_of(k->launches[i].clauses[KL_CLAUSE_STAGES][0].text);

@@ -72,8 +72,24 @@ def test_what_is_left_out_is_said(p):
     assert "kernel.py:9: note: left out: import of os" in made(p, "gemm_descriptors", "gemm")["log"]
 
 
-def test_the_assemblers_advice_is_kept(p):
-    assert "C7515" in made(p, "gemm_descriptors", "gemm")["log"]
+def test_facts_are_those_of_what_was_compiled(p):
+    needs_triton()
+    for name, task, said in (("gemm_descriptors", "gemm", ("196640 bytes of shared memory", "stage.copy         engine", "stage.pipeline     4")),
+                             ("gemm_cluster", "gemm", ("stage.cluster      true", "stage.pipeline     3")),
+                             ("softmax", "softmax", ("stage.persistent   false", "stage.mma          none"))):
+        p.run("kernel", "facts", p.source / "tests/data/triton" / f"{name}.py", "--task", task).is_("ok", *said)
+
+
+def test_the_assemblers_report_is_kept(p):
+    assert "ptxas info    : Used " in made(p, "gemm_descriptors", "gemm")["log"]
+
+
+def test_variables_of_tritons_decide_nothing(p):
+    plain = made(p, "softmax", "softmax")
+    p.env.update(TRITON_PTXAS_PATH="/bin/false", TRITON_CACHE_DIR=str(p.folder / "cache"), TRITON_KERNEL_OVERRIDE="1",
+                 TRITON_DEFAULT_FP_FUSION="0", TRITON_INTERPRET="1", KLINEAGE_CACHE=str(p.folder / "another"))
+    assert made(p, "softmax", "softmax")["hash"] == plain["hash"]
+    assert not (p.folder / "cache").exists()
 
 
 # What is wrong, how it comes into the plain softmax, and the answer.

@@ -10,6 +10,7 @@ What the first line of a fenced block says is what is done with it:
     ```diff FILE    the lines that begin with ' ' or '-' are in FILE, once, and become those with ' ' or '+'
     ```sh           typed at the root, with build/bin on PATH; every command has to succeed
 
+A page that sets up Triton is followed where $KLINEAGE_PYTHON has it, and skipped (77) elsewhere.
 Other blocks are there to be read, and so are pages of which no block names a file.  Pages share one build folder, and
 nothing else: each begins with the tree as it is.  SPDX-License-Identifier: Apache-2.0
 """
@@ -103,6 +104,9 @@ def main():
         print("\n".join(p.stem for p in pages(pathlib.Path(sys.argv[2]))))
         return 0
     folder, source, name = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
+    if "./run setup triton" in (source / f"docs/how-to/{name}.md").read_text() and not os.environ.get("KLINEAGE_PYTHON"):
+        print("SKIPPED: no Python with triton in KLINEAGE_PYTHON")
+        return 77
     tree = folder / "tree"
     copy(source, tree)
     if not (tree / BUILD / "build.ninja").exists():

@@ -7,11 +7,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Prints version, folder of the standard library and folder of the package, a line each. */
-static const char LOOK[] = "import importlib.metadata as m, importlib.util as u, os, sysconfig\n"
+/* Prints version, interpreter, its folder and the folder of the package, a line each.  The
+ * interpreter is the real one: the folder of an environment need not be readable for a jail. */
+static const char LOOK[] = "import importlib.metadata as m, importlib.util as u, os, sys\n"
                            "spec = u.find_spec('triton')\n"
                            "print(m.version('triton'))\n"
-                           "print(sysconfig.get_path('stdlib'))\n"
+                           "print(os.path.realpath(sys.executable))\n"
+                           "print(sys.base_prefix)\n"
                            "print(os.path.dirname(list(spec.submodule_search_locations)[0]))\n";
 
 static kli_triton_toolkit toolkit;
@@ -28,6 +30,7 @@ static kl_str next_line(kl_str *rest) {
 
 static void read_answer(kli_triton_toolkit *t, kl_arena *a, kl_str text) {
     const kl_str version = next_line(&text);
+    t->python = kl_arena_copy(a, next_line(&text));
     t->prefix = kl_arena_copy(a, next_line(&text));
     t->site = kl_arena_copy(a, next_line(&text));
     t->binaries = kli_fs_join(a, t->site.ptr, "triton/backends/nvidia/bin");

@@ -8,7 +8,7 @@
 typedef struct {
     kl_str version;  /* "3.6.0" */
     kl_str python;   /* program */
-    kl_str prefix;   /* folder of that Python's standard library */
+    kl_str prefix;   /* folder that holds it and its standard library */
     kl_str site;     /* folder that holds the package */
     kl_str binaries; /* folder of the package's own assemblers */
     kl_str missing;
