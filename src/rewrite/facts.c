@@ -559,13 +559,14 @@ static json_t *schema_of(kl_fact_scope scope) {
 }
 
 json_t *kl_facts_schema(void) {
-    return json_pack("{ss ss ss ss s{so s{ss so} s{ss so} s{ss s{ss}}}}", "$schema",
+    return json_pack("{ss ss ss ss s{so s{ss so} s{ss so} s{ss s{ss}} s{ss ss}}}", "$schema",
                      "https://json-schema.org/draft/2020-12/schema", "$id",
                      "https://klineage.invalid/schema/facts.schema.json", "title", "klineage/facts",
                      "type", "object", "properties", "state", schema_of(KL_FACT_OF_STATE), "loops",
                      "type", "array", "items", schema_of(KL_FACT_OF_LOOP), "buffers", "type",
                      "array", "items", schema_of(KL_FACT_OF_BUFFER), "traits", "type", "object",
-                     "additionalProperties", "type", "number");
+                     "additionalProperties", "type", "number", "compiled", "type", "string",
+                     "description", "with a task: what the compiler made of it, in words");
 }
 
 void kl_facts_page(kl_buf *out) {
