@@ -20,7 +20,7 @@ static const kl_card *born_of(const kl_library *l, const kl_lineage *from, const
 }
 
 /* A group has the edge; empty where none teaches it. */
-static kl_str group_of(const kl_group *groups, int n, const kl_lineage *l, int edge) {
+static kl_str group_with(const kl_group *groups, int n, const kl_lineage *l, int edge) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < groups[i].n_births; k++)
             if (groups[i].births[k].lineage == l && groups[i].births[k].edge == edge)
@@ -69,7 +69,7 @@ void kl_library_coverage(kl_coverage **out, int *n, kl_arena *a, const kl_librar
             kl_coverage *row = KL_PUSH(a, *out, *n);
             *row = (kl_coverage){.lineage = &lineages[i], .edge = k, .card = born};
             if (!born || born->status != KL_CARD_ADMITTED)
-                row->why = why_not(a, l, born, group_of(groups, n_groups, &lineages[i], k), edge);
+                row->why = why_not(a, l, born, group_with(groups, n_groups, &lineages[i], k), edge);
             KL_ASSERT(row->why.len || row->card);
         }
 }
