@@ -156,6 +156,7 @@ static kl_err run_ptxas(kl_artefact *out, const kl_compile_job *job, const kli_t
                           "kernel.cubin",           NULL};
     const char *readable[] = {t->binaries.ptr, NULL};
     const kl_str said = out->log;
+    KL_ASSERT(t->binaries.len && out->ok); /* there is a toolkit, and PTX of its front end */
     kli_proc_result r;
     kl_err code = kli_compile_run(&r, a, argv, job->dir, readable, 0, e);
     if (code) return code;
