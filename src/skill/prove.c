@@ -152,6 +152,5 @@ kl_err kl_contract_check(const kl_card *c, kl_arena *a, const kl_start *starts, 
     const int found = kl_contract_pool(&pool, &left_out, a, starts, n);
     kl_contract_prove(&p, a, c, pool, found);
     if (p.good) return KL_OK;
-    return kl_fail(e, KL_EINVAL, c->name.ptr, "its contract fails its proof: %.*s",
-                   KL_STR_ARG(p.why));
+    return kl_fail(e, KL_EINVAL, c->name.ptr, "its contract %.*s", KL_STR_ARG(p.why));
 }
