@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """labels.py - the label of every cell, derived from the tables beside it by the rule of RULE.md.
 
-    bench/retrieval/labels.py [STATE]      counts, or the labels of one state with the words that decided
+    bench/retrieval/labels.py [STATE]              counts, or the labels of one state with the words that decided
+    bench/retrieval/labels.py --library KLINEAGE   library/labels.tsv: by the hash of a kernel, the cards that apply, and the borderline ones
 SPDX-License-Identifier: Apache-2.0
 """
 import collections
@@ -74,9 +75,27 @@ def text(state, klineage):
     return subprocess.run([klineage, "kernel", "source", state], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-def main(name=None):
+def hash_of(state, klineage):
+    if state.startswith("library/"):
+        path, name = state.rsplit("/", 1)
+        return next(each["hash"] for each in json.loads((ROOT / f"{path}.json").read_text())["states"] if each["name"] == name)
+    shown = subprocess.run([klineage, "kernel", "show", state, "--json", "-q"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(shown.stdout)["hash"]
+
+
+def library(klineage):
+    known, cards = states(), [row["card"] for row in table("cards.tsv")]
+    found = cells(known)
+    for name in known:
+        words = [" ".join(card for card in cards if found[name, card][0] == label) for label in "AX"]
+        yield "\t".join([hash_of(name, klineage), *words])
+
+
+def main(name=None, klineage=None):
     found = cells(states())
-    if name:
+    if name == "--library":
+        print(*library(klineage), sep="\n")
+    elif name:
         for (state, card), (label, why) in found.items():
             if state == name:
                 print(label, card, why)

@@ -315,6 +315,14 @@ typedef struct {
 /* States that are not in the pool are not asked for. */
 void kl_contract_prove(kl_contract_proof *out, kl_arena *a, const kl_card *c,
                        const kl_pool_state *pool, int n);
+/* Cells of LIBRARY/labels.tsv: kernels of the pool, by their hash, and the cards that a reader said
+ * apply to them; borderline ones are left out, ideas of other surfaces are no offers. */
+typedef struct {
+    int kernels, offered, applicable, hits;
+} kl_label_score;
+/* No labels: no kernels.  Errors: KL_EIO, KL_ELIMIT. */
+KL_MUST_USE kl_err kl_labels_score(kl_label_score *out, kl_arena *a, const kl_library *l,
+                                   const kl_pool_state *pool, int n, kl_error *e);
 /* May a card with this contract enter?  Errors: KL_EINVAL with what tells against it. */
 KL_MUST_USE kl_err kl_contract_check(const kl_card *c, kl_arena *a, const kl_start *starts, int n,
                                      kl_error *e);

@@ -109,6 +109,25 @@ static int prove_cards(kli_command_result *out, kl_arena *a, const kl_library *l
     return bad;
 }
 
+/* How many offers a reader agrees with, where the library holds labels. */
+static kl_err show_labels(kli_command_result *out, kl_arena *a, const kl_library *l,
+                          const kl_pool_state *pool, int n, kl_error *e) {
+    kl_label_score s;
+    const kl_err err = kl_labels_score(&s, a, l, pool, n, e);
+    if (err || !s.kernels) return err;
+    const double precision = s.offered ? (double)s.hits / s.offered : 1,
+                 recall = s.applicable ? (double)s.hits / s.applicable : 1;
+    kl_buf_printf(
+        &out->text,
+        "labels of %d kernels: precision %.3f of %d offers, recall %.3f of %d that apply\n",
+        s.kernels, precision, s.offered, recall, s.applicable);
+    json_object_set_new(out->json, "labels",
+                        json_pack("{si si si si sf sf}", "kernels", s.kernels, "offered", s.offered,
+                                  "applicable", s.applicable, "hits", s.hits, "precision",
+                                  precision, "recall", recall));
+    return KL_OK;
+}
+
 static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_library *l,
                               kli_command_result *out, int *bad, kl_error *e) {
     kli_starts g = {.arena = c->arena};
@@ -122,7 +141,7 @@ static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_lib
     if (ring.len)
         kl_buf_printf(&out->text, "left out, they wait for each other: %.*s\n", KL_STR_ARG(ring));
     *bad = prove_cards(out, c->arena, l, pool, n, ring) + (ring.len > 0);
-    return KL_OK;
+    return show_labels(out, c->arena, l, pool, n, e);
 }
 
 kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,

@@ -466,15 +466,12 @@ static void admit_conclude(admit_ctx *m, const candidate *all, int n, int undeci
 
 /* The starts are states of which the answer is known: a contract that does not tell them apart
  * costs no trial. */
-static bool tells_apart(admit_ctx *m, const kl_start *starts, int n, kl_str *why) {
-    kl_contract_proof proof;
-    kl_pool_state *pool;
-    kl_str left_out;
-    if (!kl_card_has_contract(m->card)) return true;
-    const int known = kl_contract_pool(&pool, &left_out, m->arena, starts, n);
-    kl_contract_prove(&proof, m->arena, m->card, pool, known);
-    *why = kl_arena_printf(m->arena, "its contract %.*s", KL_STR_ARG(proof.why));
-    return proof.good;
+static bool tells_apart(const admit_ctx *m, const kl_start *starts, int n, kl_str *why) {
+    kl_error proof = {0};
+    if (!kl_card_has_contract(m->card) || !kl_contract_check(m->card, m->arena, starts, n, &proof))
+        return true;
+    *why = kl_arena_copy(m->arena, kl_str_of(proof.message));
+    return false;
 }
 
 static bool has_two_kinds(const candidate *x, int n) {

@@ -112,10 +112,6 @@ bool kli_candidates_cover(const kli_candidates *c, kl_str surface, kl_str action
     return false;
 }
 
-void kli_candidates_rest(const kli_candidates *c) {
-    if (c->index) kli_index_rest(c->index);
-}
-
 const kl_card *kli_candidate_card(const kli_candidates *c, int at) {
     KL_ASSERT(at >= 0 && at < c->n);
     return c->index ? kli_index_card(c->index, at) : c->at[at].card;

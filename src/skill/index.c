@@ -27,9 +27,9 @@
 
 /* folder: every one of a card, whatever became of reading it.  candidate: what is chosen from, in a
  * table of its own because that is read whole.  scope, terms: what cards of one verified scope
- * share, and those of one contract within it.  No number of terms is used again, so that a process
- * may ask for them later.  sums: kli_sum records.  packed: all candidates in one piece, sorted by
- * name, because taking rows apart costs more than all else that opening does. */
+ * share, and those of one contract within it.  sums: kli_sum records.  packed: all candidates in
+ * one piece, sorted by name, because taking rows apart costs more than all else that opening does.
+ */
 static const char SCHEMA[] =
     "PRAGMA page_size = 32768;" /* of a new file: it is read in few and large pieces */
     "CREATE TABLE IF NOT EXISTS meta(stamp INTEGER, id TEXT, folders INTEGER, cards INTEGER);"
@@ -60,12 +60,12 @@ enum { UNUSED, USABLE, EDITED, BROKEN }; /* state of a card; the last two are sh
 
 struct kl_card_index {
     kl_arena *arena;
-    kl_str dir, path, id;
-    sqlite3 *db;          /* open while terms are asked for */
+    kl_str dir, id;
     kli_candidates found; /* sorted by name */
     kl_scope *scopes;     /* by id - 1 */
     kl_str *actions;      /* likewise */
-    kl_card **terms;      /* by id - 1, as they were asked for */
+    kl_str *contracts;    /* of terms, by id - 1 */
+    kl_card **terms;      /* likewise, taken apart when they are asked for */
 };
 
 /* ---- SQLite ------------------------------------------------------------------------------ */
@@ -594,10 +594,10 @@ static void take_left_out(kl_library *l, index_file *f) {
     sqlite3_finalize(s);
 }
 
-static void take_all(kl_library *l, index_file *f, const char *path) {
+static void take_all(kl_library *l, index_file *f) {
     kl_card_index *x = KL_NEW(f->arena, kl_card_index);
-    int cards = 0;
-    *x = (kl_card_index){.arena = f->arena, .dir = l->dir, .path = kl_str_of(path)};
+    int cards = 0, n_contracts = 0;
+    *x = (kl_card_index){.arena = f->arena, .dir = l->dir};
     run_sql(f, "BEGIN"); /* of one state of the file */
     take_texts(&x->found.places, &x->found.n_places, f, "SELECT id, text FROM place");
     take_scopes(x, f);
@@ -608,13 +608,12 @@ static void take_all(kl_library *l, index_file *f, const char *path) {
     }
     sqlite3_finalize(s);
     take_candidates(x, f, cards);
+    take_texts(&x->contracts, &n_contracts, f, "SELECT id, text FROM terms");
+    while (n_contracts < x->found.n_terms) (void)KL_PUSH(f->arena, x->contracts, n_contracts);
     take_left_out(l, f);
     run_sql(f, "END");
     x->terms = KL_ARRAY(f->arena, kl_card *, x->found.n_terms + 1);
     x->found.index = x;
-    x->db = strcmp(path, NO_FILE) == 0 ? f->db : NULL; /* nothing can be asked of it later */
-    for (int i = 0; x->db && i < x->found.n; i++) (void)kli_index_terms(x, x->found.at[i].terms);
-    x->db = NULL;
     kli_candidates_settle(&x->found);
     l->index = x;
 }
@@ -630,7 +629,7 @@ static kl_err open_at(kl_library *l, kl_str *why, kl_arena *a, const char *path,
     if (sqlite3_open_v2(path, &f.db, flags, NULL) != SQLITE_OK) said_no(&f);
     sqlite3_busy_timeout(f.db, BUSY_MS);
     if (!f.failed) err = bring_up_to_date(&f, e);
-    if (!err && !f.failed) take_all(l, &f, path);
+    if (!err && !f.failed) take_all(l, &f);
     sqlite3_close(f.db);
     *why = f.failed ? f.why : KL_S("");
     return err;
@@ -689,36 +688,18 @@ bool kli_index_covers(const kl_card_index *x, kl_str surface, kl_str action) {
     return false;
 }
 
-/* Numbers are used once, so that a file which was changed meanwhile has the same terms or none. */
-static void ask_terms(kl_card *out, kl_card_index *x, int id) {
-    index_file f = {.db = x->db, .arena = x->arena};
-    sqlite3_stmt *s = prepare(&f, "SELECT text FROM terms WHERE id = ?");
-    if (s) sqlite3_bind_int(s, 1, id);
-    while (index_row(&f, s)) {
-        kl_str scope, contract = column(s, 0, x->arena);
-        (void)kli_next_line(&scope, &contract);
-        contract_read(out, x->arena, contract);
-        const int number = atoi(scope.ptr) - 1;
-        if (number >= 0 && number < x->found.n_scopes) out->verified = x->scopes[number];
-    }
-    sqlite3_finalize(s);
-}
-
 const kl_card *kli_index_terms(kl_card_index *x, int terms) {
+    kl_str scope, contract;
     KL_ASSERT(terms >= 0 && terms < x->found.n_terms);
     if (x->terms[terms]) return x->terms[terms];
-    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
-    if (!x->db && sqlite3_open_v2(x->path.ptr, &x->db, flags, NULL) == SQLITE_OK)
-        sqlite3_busy_timeout(x->db, BUSY_MS);
-    x->terms[terms] = KL_NEW(x->arena, kl_card);
-    x->terms[terms]->status = KL_CARD_ADMITTED;
-    ask_terms(x->terms[terms], x, terms + 1);
-    return x->terms[terms];
-}
-
-void kli_index_rest(kl_card_index *x) {
-    sqlite3_close(x->db);
-    x->db = NULL;
+    kl_card *c = x->terms[terms] = KL_NEW(x->arena, kl_card);
+    c->status = KL_CARD_ADMITTED;
+    contract = x->contracts[terms];
+    if (!kli_next_line(&scope, &contract)) return c;
+    contract_read(c, x->arena, contract);
+    const int number = atoi(scope.ptr) - 1;
+    if (number >= 0 && number < x->found.n_scopes) c->verified = x->scopes[number];
+    return c;
 }
 
 static const kl_card *read_card(kl_card_index *x, kl_str name) {

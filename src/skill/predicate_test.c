@@ -157,9 +157,29 @@ static void test_skill_contract__pool_leaves_out_what_does_not_parse(void **stat
     kl_contract_prove(&p, arena, &c, pool, 3);
     assert_int_equal(p.foreign, 2);
     assert_int_equal(kl_contract_check(&c, arena, starts, 4, &e), KL_EINVAL);
-    assert_contains(e.message, "its contract fails its proof: refuses 1 of 2 foreign states");
+    assert_contains(e.message, "its contract refuses 1 of 2 foreign states");
     c = card_with("op.contraction", "source.loops >= 1");
     assert_ok(kl_contract_check(&c, arena, starts, 4, &e));
+}
+
+/* Borderline cells and kernels that are not in the pool count for nothing. */
+static void test_skill_labels__are_compared_with_what_is_offered(void **state) {
+    (void)state;
+    kl_label_score s;
+    const kl_pool_state pool[] = {state_with("one", "gemm", 3), state_with("two", "gemm", 5),
+                                  state_with("three", "gemm", 1)};
+    kl_card cards[] = {card_with("source.loops >= 2", "source.loops >= 9"),
+                       card_with("source.loops >= 4", "source.loops >= 9")};
+    cards[1].name = KL_S("b");
+    const char *file = kit_write("labels.tsv", "one\ta b\t\ntwo\tb\ta\nthree\t\t\nnobody\ta b\t\n");
+    const kl_library l = {
+        .dir = kl_arena_copy(arena, kl_str_of(kit_folder())), .cards = cards, .n_cards = 2};
+    assert_non_null(file);
+    assert_ok(kl_labels_score(&s, arena, &l, pool, 3, &e));
+    assert_true(s.kernels == 3 && s.offered == 2 && s.applicable == 3 && s.hits == 2);
+    const kl_library none = {.dir = KL_S("/nowhere")};
+    assert_ok(kl_labels_score(&s, arena, &none, pool, 3, &e));
+    assert_int_equal(s.kernels, 0);
 }
 
 /* A clause that cannot be asked is named and left out; the others decide. */
@@ -242,6 +262,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_skill_contract__is_held_against_states, fresh_arena,
                                         free_arena),
         cmocka_unit_test_setup_teardown(test_skill_contract__pool_leaves_out_what_does_not_parse,
+                                        fresh_arena, free_arena),
+        cmocka_unit_test_setup_teardown(test_skill_labels__are_compared_with_what_is_offered,
                                         fresh_arena, free_arena),
         cmocka_unit_test_setup_teardown(test_skill_contract__leaves_out_what_cannot_be_asked,
                                         fresh_arena, free_arena),

@@ -1,6 +1,7 @@
 /* prove.c - a contract held against states of which the answer is known: those that the card was
  * born from, those that it led to, and those of other work.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
+#include "base/fs.h"
 
 #include <string.h>
 
@@ -107,15 +108,20 @@ static void tell_against(kl_contract_proof *out, kl_arena *a, const kl_pool_stat
                                    KL_STR_ARG(why.len ? why : KL_S("nothing speaks against it")));
 }
 
+/* On the card's own platform; a state of another surface is refused. */
+static kl_fit fit_at_home(const kl_card *c, const kl_pool_state *s, kl_arena *a, kl_str *why) {
+    kl_target t = s->target;
+    if (c->verified.platforms.n) t.platform = c->verified.platforms.at[0];
+    return kli_names_have(&c->verified.surfaces, t.surface) ? kli_card_fits(c, &t, a, why)
+                                                            : KL_FIT_VIOLATED;
+}
+
 static void prove_one(kl_contract_proof *out, kl_arena *a, const kl_card *c,
                       const kl_pool_state *s) {
     kl_str why = {0};
     const prove_kind kind = prove_kind_of(c, s);
-    kl_target t = s->target;
     if (kind == PROVE_NOTHING) return;
-    if (c->verified.platforms.n) t.platform = c->verified.platforms.at[0];
-    const bool foreign_surface = !kli_names_have(&c->verified.surfaces, t.surface);
-    const kl_fit fit = foreign_surface ? KL_FIT_VIOLATED : kli_card_fits(c, &t, a, &why);
+    const kl_fit fit = fit_at_home(c, s, a, &why);
     const bool met = fit == KL_FIT_MET, refused = fit == KL_FIT_VIOLATED;
     if (kind == PROVE_START) {
         out->starts++;
@@ -152,6 +158,50 @@ kl_err kl_contract_check(const kl_card *c, kl_arena *a, const kl_start *starts, 
     const int found = kl_contract_pool(&pool, &left_out, a, starts, n);
     kl_contract_prove(&p, a, c, pool, found);
     if (p.good) return KL_OK;
-    return kl_fail(e, KL_EINVAL, c->name.ptr, "its contract fails its proof: %.*s",
-                   KL_STR_ARG(p.why));
+    return kl_fail(e, KL_EINVAL, c->name.ptr, "its contract %.*s", KL_STR_ARG(p.why));
+}
+
+/* ---- labels ------------------------------------------------------------------------------ */
+
+enum { LABELS_MAX_BYTES = 16 << 20 };
+
+static kl_str next_cell(kl_str *line) {
+    const kl_str cell = kli_before(*line, '\t');
+    *line = kli_from(*line, cell.len < line->len ? cell.len + 1 : line->len);
+    return cell;
+}
+
+static void score_labels(kl_label_score *out, kl_arena *a, const kl_library *l,
+                         const kl_pool_state *s, kl_str applies, kl_str borderline) {
+    kl_str why;
+    out->kernels++;
+    for (int i = 0; i < l->n_cards; i++) {
+        const kl_card *c = &l->cards[i];
+        if (!kli_card_usable(c) || kli_words_have(borderline, c->name)) continue;
+        const bool wanted = kli_words_have(applies, c->name),
+                   offered = fit_at_home(c, s, a, &why) != KL_FIT_VIOLATED;
+        out->applicable += wanted;
+        out->offered += offered;
+        out->hits += wanted && offered;
+    }
+    KL_ASSERT(out->hits <= out->offered && out->hits <= out->applicable);
+}
+
+kl_err kl_labels_score(kl_label_score *out, kl_arena *a, const kl_library *l,
+                       const kl_pool_state *pool, int n, kl_error *e) {
+    kl_str text, line;
+    const kl_str path = kli_fs_join(a, l->dir.ptr, "labels.tsv");
+    *out = (kl_label_score){0};
+    if (!kli_fs_exists(path.ptr)) return KL_OK;
+    kl_err err = kli_fs_read(&text, a, path.ptr, LABELS_MAX_BYTES, e);
+    if (err) return err;
+    while (kli_next_line(&line, &text)) {
+        const kl_str hash = next_cell(&line), applies = next_cell(&line);
+        for (int i = 0; i < n; i++)
+            if (kl_str_eq(pool[i].hash, hash)) {
+                score_labels(out, a, l, &pool[i], applies, line);
+                break;
+            }
+    }
+    return KL_OK;
 }

@@ -271,7 +271,6 @@ void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *
     for (int i = 0; i < cards; i++)
         if (chosen[i]) *n += match_of(&(*out)[*n], &r, a, i);
     KL_ASSERT(*n <= most);
-    kli_candidates_rest(&r.from);
     qsort(*out, (size_t)*n, sizeof **out, by_score);
     kl_arena_free(r.scratch);
 }

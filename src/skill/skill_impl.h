@@ -137,10 +137,8 @@ void kli_candidates_of(kli_candidates *out, kl_arena *a, const kl_library *l);
 /* The place of that name; 0 when it is not there. */
 int kli_candidates_place(const kli_candidates *c, kl_str name);
 const kl_scope *kli_candidate_scope(const kli_candidates *c, int at);
-/* A card that has the contract and scope of the candidate, and perhaps nothing else.  It may have
- * come from the index, whose file stays open until kli_candidates_rest: not over a fork. */
+/* A card that has the contract and scope of the candidate, and perhaps nothing else. */
 const kl_card *kli_candidate_terms(const kli_candidates *c, int at);
-void kli_candidates_rest(const kli_candidates *c);
 /* Is there a card of that surface with that action? */
 bool kli_candidates_cover(const kli_candidates *c, kl_str surface, kl_str action);
 /* The card itself; NULL when it is gone. */
@@ -155,7 +153,6 @@ void kli_candidates_settle(kli_candidates *c); /* the mean */
 const kli_candidates *kli_index_candidates(const kl_card_index *x);
 const kl_scope *kli_index_scope(const kl_card_index *x, int scope);
 bool kli_index_covers(const kl_card_index *x, kl_str surface, kl_str action);
-void kli_index_rest(kl_card_index *x);
 const kl_card *kli_index_terms(kl_card_index *x, int terms);
 const kl_card *kli_index_card(kl_card_index *x, int at);
 const kl_card *kli_index_card_named(kl_card_index *x, kl_str name);

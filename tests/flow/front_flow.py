@@ -92,6 +92,7 @@ def test_every_shipped_contract_tells_states_apart(p):
     held = {row["card"]: row for row in found["contracts"]}
     assert len(held) >= 31 and all(row["good"] and not row["faults"] for row in held.values()), [row for row in held.values() if not row["good"]]
     assert min(row["starts"] for row in held.values()) > 0 and min(row["results"] for row in held.values()) > 0
+    assert found["labels"]["kernels"] > 200 and found["labels"]["precision"] >= 0.85 and found["labels"]["recall"] >= 0.85, found["labels"]
     assert min(row["foreign"] for row in held.values()) > 100, "the pool is the ladders, the lineages and the naive kernels"
 
 

@@ -95,6 +95,10 @@ def scores(base):
         assert sum(row["false_by_label"].values()) == row["false"] and 0 < row["precision"] <= 1 and 0 < row["recall"] <= 1
 
 
+def library_holds_the_same_labels():
+    assert (SOURCE / "library/labels.tsv").read_text() == "\n".join(labels.library(KLINEAGE)) + "\n", "bench/retrieval/labels.py --library build/bin/klineage > library/labels.tsv"
+
+
 def run(program, *words):
     return subprocess.run([sys.executable, "-B", SOURCE / "bench/retrieval" / program, *words], capture_output=True, text=True)
 
@@ -134,6 +138,7 @@ states_are_all_and_once(states)
 words_are_known(states)
 cards_are_the_library(states)
 scores(overrides_and_steps(states))
+library_holds_the_same_labels()
 with tempfile.TemporaryDirectory() as folder:
     held_out_changes_are_in_the_library(pathlib.Path(folder))
     a_second_reader_is_compared(pathlib.Path(folder))
