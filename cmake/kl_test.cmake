@@ -9,13 +9,18 @@
 # is compiled differently.
 #
 # What they share (arena, folder, case files, a fake provider) is tests/kit; KL_TEST_ROOT is the source tree.  Tests run in
-# a folder of their own under the build tree, so that none sees another's files, and end after two minutes.
+# a folder of their own under the build tree, so that none sees another's files, and end after two minutes (KL_TEST_SECONDS).
 # Labels: set_tests_properties(NAME PROPERTIES LABELS gpu) for what needs a device, `net`, `key`, `long` likewise.
 # Where cmocka is missing the tests are left out and configuring says so once.
 find_library(KL_CMOCKA cmocka)
 mark_as_advanced(KL_CMOCKA)
 if(NOT KL_CMOCKA)
   message(WARNING "cmocka was not found, so there are no unit tests; on Debian: apt install libcmocka-dev")
+endif()
+
+set(KL_TEST_SECONDS 120)
+if(KL_SANITIZE) # some tests take four times as long there
+  set(KL_TEST_SECONDS 600)
 endif()
 
 function(kl_tests folder)
@@ -62,7 +67,7 @@ function(kl_test_entry name) # COMMAND...
   set(folder ${PROJECT_BINARY_DIR}/tests/${name}.files)
   file(MAKE_DIRECTORY ${folder})
   add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${folder})
-  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 120 SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${KL_TEST_SECONDS} SKIP_RETURN_CODE 77)
 endfunction()
 
 function(kl_test_is_named file)

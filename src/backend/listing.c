@@ -51,7 +51,7 @@ static kl_str word_of(kl_str s) {
 static kl_str after(kl_str s, size_t n) { return kl_str_trim((kl_str){s.ptr + n, s.len - n}); }
 
 /* In capitals or not: machine code of GPUs is in capitals. */
-static bool mentions(kl_str s, const char *what) {
+static bool listing_mentions(kl_str s, const char *what) {
     const size_t n = strlen(what);
     for (size_t i = 0; i + n <= s.len; i++)
         if (strncasecmp(s.ptr + i, what, n) == 0) return true;
@@ -60,7 +60,7 @@ static bool mentions(kl_str s, const char *what) {
 
 static bool mentions_any(kl_str s, const char *const *list) {
     for (; *list; list++)
-        if (mentions(s, *list)) return true;
+        if (listing_mentions(s, *list)) return true;
     return false;
 }
 
@@ -100,7 +100,7 @@ static int jumps_back(const listing *l, kl_str text) {
     const kl_str args = after(text, (size_t)(op.ptr + op.len - text.ptr));
     const char *place = args.len ? memchr(args.ptr, '<', args.len) : NULL, *number = NULL;
     if (args.len && *args.ptr == '$') return index_of_label(l, word_of(args));
-    if (place && !mentions(args, "+0x")) return -1;
+    if (place && !listing_mentions(args, "+0x")) return -1;
     const kl_str before = {args.ptr, place ? (size_t)(place - args.ptr) : args.len};
     for (kl_str rest = before, w = word_of(rest); w.len; w = word_of(rest)) {
         number = w.ptr;
@@ -146,7 +146,7 @@ static bool read_sass(listing *l, kl_str line) {
 }
 
 /* "$L__BB0_3:", "@%p1 bra $L__BB0_3;"; directives begin with a dot. */
-static void read_ptx(listing *l, kl_str line) {
+static void listing_read_ptx(listing *l, kl_str line) {
     if (kl_str_starts(line, KL_S("$")) && kl_str_ends(line, KL_S(":")))
         add_label(l, line);
     else if (kl_str_ends(line, KL_S(";")) &&
@@ -157,31 +157,31 @@ static void read_ptx(listing *l, kl_str line) {
 static void read_code(listing *l, kl_str code) {
     for (kl_str line; l->n < MAX_INSTRUCTIONS && kli_code_line(&line, &code);) {
         const kl_str plain = kl_str_trim(line);
-        if (!read_native(l, line) && !read_sass(l, plain)) read_ptx(l, plain);
+        if (!read_native(l, line) && !read_sass(l, plain)) listing_read_ptx(l, plain);
     }
 }
 
 /* ---- loops ------------------------------------------------------------------------------- */
 
 /* Operations of one instruction: lanes of a vector, twice for a product with a sum. */
-static double work_of(kl_str text) {
+static double listing_work_of(kl_str text) {
     static const char *const SUMS[] = {"add",  "sub", "mul", "max",  "min", "div",
                                        "sqrt", "dp",  "ex2", "mufu", NULL};
     const kl_str op = operation(text);
     const bool vector = MENTIONS(text, "%zmm", "%ymm", "%xmm"),
                one = kl_str_ends(op, KL_S("ss")) || kl_str_ends(op, KL_S("sd"));
-    const bool native = mentions(text, "%r") || mentions(text, "%e");
-    const double lanes = !vector || one           ? 1
-                         : mentions(text, "%zmm") ? 16
-                         : mentions(text, "%ymm") ? 8
-                                                  : 4;
-    if (mentions(op, "mma")) return 64;
+    const bool native = listing_mentions(text, "%r") || listing_mentions(text, "%e");
+    const double lanes = !vector || one                   ? 1
+                         : listing_mentions(text, "%zmm") ? 16
+                         : listing_mentions(text, "%ymm") ? 8
+                                                          : 4;
+    if (listing_mentions(op, "mma")) return 64;
     if (MENTIONS(op, "fma", "fm", "mad")) return 2 * lanes;
     return mentions_any(op, SUMS) && (vector || !native) ? lanes : 0;
 }
 
 /* Ways back to one beginning are one loop. */
-static void find_loops(listing *l) {
+static void listing_find_loops(listing *l) {
     for (int i = 0; i < l->n; i++) {
         int k = 0;
         if (l->at[i].back < 0) continue;
@@ -193,13 +193,13 @@ static void find_loops(listing *l) {
     }
 }
 
-static bool is_within(const loop *x, const loop *y) {
+static bool listing_is_within(const loop *x, const loop *y) {
     return x != y && x->first >= y->first && x->last <= y->last;
 }
 
 static bool holds_loop(const listing *l, const loop *x) {
     for (int i = 0; i < l->n_loops; i++)
-        if (is_within(&l->loops[i], x)) return true;
+        if (listing_is_within(&l->loops[i], x)) return true;
     return false;
 }
 
@@ -211,8 +211,8 @@ static const loop *hottest(listing *l) {
         loop *x = &l->loops[i];
         if (holds_loop(l, x)) continue;
         double score = 1;
-        for (int k = x->first; k <= x->last; k++) x->work += work_of(l->at[k].text);
-        for (int k = 0; k < l->n_loops; k++) x->depth += is_within(x, &l->loops[k]);
+        for (int k = x->first; k <= x->last; k++) x->work += listing_work_of(l->at[k].text);
+        for (int k = 0; k < l->n_loops; k++) x->depth += listing_is_within(x, &l->loops[k]);
         for (int k = 0; k < x->depth; k++) score *= TURNS_GUESSED;
         score *= 1 + x->work;
         if (score > most) most = score, best = x;
@@ -224,7 +224,8 @@ static const loop *hottest(listing *l) {
 
 /* What is kept on the stack, or in a thread's local memory, for want of registers. */
 static bool is_spill(kl_str text) {
-    return MENTIONS(text, "(%rsp", "[sp") || (mentions(text, "(%rbp") && mentions(text, "-0x")) ||
+    return MENTIONS(text, "(%rsp", "[sp") ||
+           (listing_mentions(text, "(%rbp") && listing_mentions(text, "-0x")) ||
            MENTIONS(operation(text), "LDL", "STL", "ld.local", "st.local");
 }
 
@@ -233,7 +234,7 @@ static bool touches_memory(kl_str text) {
 }
 
 static double weight_of(kl_str text) {
-    return work_of(text) + touches_memory(text) + is_spill(text);
+    return listing_work_of(text) + touches_memory(text) + is_spill(text);
 }
 
 /* Where the densest SHOWN_INSTRUCTIONS of a loop begin. */
@@ -284,7 +285,7 @@ kl_str kli_listing_hottest(kl_arena *a, kl_str code) {
     kl_buf b = {0};
     l->a = scratch;
     read_code(l, code);
-    find_loops(l);
+    listing_find_loops(l);
     const loop *x = hottest(l);
     if (x) add_loop(&b, l, x);
     kl_arena_free(scratch);
@@ -319,7 +320,7 @@ static bool remark_of(kl_str *said, int *line, kl_arena *a, kl_str text) {
     *line = atoi(at.ptr);
     *said = call.len ? kl_arena_printf(a, "not vectorized: it calls %.*s", KL_STR_ARG(call))
                      : listing_before(listing_before(words, "; "), " [-R");
-    return mentions(*said, "vectorized") && !MENTIONS(words, "couldn't", "no vectype");
+    return listing_mentions(*said, "vectorized") && !MENTIONS(words, "couldn't", "no vectype");
 }
 
 /* "ptxas info    : (C7510) Potential Performance Loss: ..." */

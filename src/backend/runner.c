@@ -198,7 +198,7 @@ static void copy_text(char to[512], const char from[512]) {
 }
 
 /* What a runner says of itself. */
-static void note_text(kl_runner *r) { copy_text(r->describe, r->reply.text); }
+static void runner_note_text(kl_runner *r) { copy_text(r->describe, r->reply.text); }
 _Static_assert(sizeof((kl_runner *)0)->describe == 512 && sizeof((kl_fault *)0)->text == 512 &&
                    sizeof((kl_msg_reply *)0)->text == 512,
                "a reply's text fits wherever it is copied to");
@@ -328,7 +328,7 @@ static kl_err await_ready(kl_runner *r, kl_error *e) {
         return kl_fail(e, KL_ENODEV, r->backend->name, "%s", fault.text);
     if (fault.kind)
         return kl_fail(e, KL_ESPAWN, r->backend->name, "the runner did not start: %s", fault.text);
-    note_text(r);
+    runner_note_text(r);
     note_isolation(r);
     r->ready = true;
     return KL_OK;
@@ -462,7 +462,7 @@ kl_err kli_runner_load(kl_runner *r, kl_fault *fault, kl_resources *resources,
     r->loaded_cpu = r->opts.cpu;
     for (uint32_t i = 0; i < plan->n_launches && resources; i++)
         resources[i] = i < r->reply.n_resources ? r->reply.resources[i] : (kl_resources){0};
-    if (r->reply.text[0]) note_text(r);
+    if (r->reply.text[0]) runner_note_text(r);
     return KL_OK;
 }
 
@@ -516,7 +516,7 @@ kl_err kli_runner_bind(kl_runner *r, kl_fault *fault, const kl_memory *m, kl_err
     r->memory = *m;
     r->shares = r->reply.has_handle;
     memcpy(r->handle, r->reply.handle, sizeof r->handle);
-    if (r->reply.text[0]) note_text(r);
+    if (r->reply.text[0]) runner_note_text(r);
     return KL_OK;
 }
 

@@ -13,7 +13,7 @@ typedef struct {
 } compiled;
 
 /* The device that is here, unless another architecture is asked for or none is here. */
-static kl_err find_device(compiled *m, kl_arena *a, const char *arch, kl_error *e) {
+static kl_err compile_find_device(compiled *m, kl_arena *a, const char *arch, kl_error *e) {
     const kl_backend *b = kli_backend_of_surface(m->kernel->surface, 0);
     if (!b)
         return kl_fail(e, KL_ENODEV, m->kernel->surface->name,
@@ -78,7 +78,7 @@ kl_err kli_cmd_kernel_compile(kli_context *c, const kli_args *args, kli_command_
                                    args->values[KL_OPTION_WORKLOAD], e);
     if (!err && !m->workload)
         m->workload = kl_task_workload(m->task, (kl_str){0}, m->kernel->surface->on);
-    if (!err) err = find_device(m, c->arena, args->values[KL_OPTION_ARCH], e);
+    if (!err) err = compile_find_device(m, c->arena, args->values[KL_OPTION_ARCH], e);
     if (!err)
         err = kli_compile(&m->artefact, c->arena, &m->device, m->kernel, m->task, m->workload, NULL,
                           e);

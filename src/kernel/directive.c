@@ -558,7 +558,7 @@ static bool check_type(directive_reader *r, const kl_arg *arg) {
 }
 
 /* None, True, False, or 'text' without quotes and escapes in it. */
-static bool is_word(kl_str s) {
+static bool directive_is_word(kl_str s) {
     if (kl_str_eq(s, KL_S("None")) || kl_str_eq(s, KL_S("True")) || kl_str_eq(s, KL_S("False")))
         return true;
     if (s.len < 2 || (s.ptr[0] != '\'' && s.ptr[0] != '"') || s.ptr[s.len - 1] != s.ptr[0])
@@ -569,7 +569,7 @@ static bool is_word(kl_str s) {
 }
 
 /* "NAME=" before a value; "M == 1" is none. */
-static void take_name(kl_arg *arg) {
+static void directive_take_name(kl_arg *arg) {
     kl_str text = arg->expr.text;
     size_t n = 0, eq;
     while (n < text.len && kli_is_name_part(text.ptr[n])) n++;
@@ -613,10 +613,10 @@ static bool read_arg(directive_reader *r, kl_launch *launch) {
     kl_str inner;
     if (!read_span(r, ')', &arg->expr)) return false;
     launch->n_args++;
-    take_name(arg);
+    directive_take_name(arg);
     if (arg->name.len && !r->kernel->surface->named_args)
         return refuse_for_compiler(r, arg, "NAME=value");
-    if (is_word(arg->expr.text)) {
+    if (directive_is_word(arg->expr.text)) {
         arg->kind = KL_ARG_WORD;
         return r->kernel->surface->named_args || refuse_for_compiler(r, arg, "None, True or text");
     }

@@ -154,7 +154,7 @@ static bool in_tensors(const kl_task *t, kl_str axis) {
     return false;
 }
 
-static double steps(const kl_facts *f, const kl_task *t, const kl_workload *w) {
+static double operator_steps(const kl_facts *f, const kl_task *t, const kl_workload *w) {
     double n = 1;
     for (int i = 0; i < t->n_axes && f->at[KL_FACT_OP_RECURRENCE].number; i++)
         if (t->axes[i].kind == KL_AXIS_VAR && !in_tensors(t, t->axes[i].name))
@@ -194,7 +194,7 @@ void kli_facts_of_task(kl_facts *out, kl_arena *a, const kl_task *t, const kl_wo
     if (t->python_reference.len) out->at[KL_FACT_OP_PASSES] = kli_fact_number(passes(t), 0);
     element(out, t, w);
     if (!w) return;
-    out->at[KL_FACT_OP_STEPS] = kli_fact_number(steps(out, t, w), 0);
+    out->at[KL_FACT_OP_STEPS] = kli_fact_number(operator_steps(out, t, w), 0);
     work_of(out, t, w);
     kept(out, t, w);
 }
