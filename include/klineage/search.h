@@ -47,7 +47,7 @@ typedef struct {
                          wherever it did not prove to be faster */
     bool gain_timed;  /* the two were timed side by side when the search ended */
     kl_str stopped;   /* "budget" "steps" "patience" "roof" "goal" "recovered" "model says done"
-                         "recording ended" */
+                         "value" (no card is worth its price) "recording ended" */
     int proposals, gated, passed, improved;
     kl_str cards; /* names of those whose application became part of the best, in order */
     int64_t spent_microusd;

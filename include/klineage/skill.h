@@ -253,6 +253,13 @@ typedef struct {
 
 typedef enum { KL_FIT_MET, KL_FIT_UNKNOWN, KL_FIT_VIOLATED } kl_fit;
 
+/* What is expected of an action on a state. */
+typedef struct {
+    double p;                   /* it passes and is faster */
+    double log_gain, deviation; /* where it is: of a normal distribution */
+    int n;                      /* applications of that action that the model has seen */
+} kl_expectation;
+
 typedef struct {
     const kl_card *card;
     double similarity[4];     /* case, language, platform, prior actions: 0..1 */
@@ -262,6 +269,9 @@ typedef struct {
     double expected_log_gain; /* empirical Bayes, shrunk across scope, failures in it */
     double cost_usd;          /* of one attempt, estimated */
     double score;             /* expected log-gain per dollar */
+    bool predicted;           /* `expected` is the gain model's, here; see kl_gain_predict */
+    kl_expectation expected;
+    double bound; /* log of the most that the device allows from here; infinity: not known */
 } kl_match;
 
 typedef struct {
@@ -326,6 +336,147 @@ KL_MUST_USE kl_err kl_labels_score(kl_label_score *out, kl_arena *a, const kl_li
 /* May a card with this contract enter?  Errors: KL_EINVAL with what tells against it. */
 KL_MUST_USE kl_err kl_contract_check(const kl_card *c, kl_arena *a, const kl_start *starts, int n,
                                      kl_error *e);
+
+/* ---- probes: what cards and actions did to states ---------------------------------------- */
+
+typedef enum {
+#define KL_DEF_PROBE_OUTCOME(id, name, meaning) id,
+#include <klineage/skill.def>
+} kl_probe_outcome;
+const char *kl_probe_outcome_name(kl_probe_outcome o);
+
+/* One application of a card or an action to a state, however many proposals it took. */
+typedef struct {
+#define KL_DEF_PROBE KL_MEMBER
+#include <klineage/skill.def>
+} kl_probe;
+/* What a state is, for who learns from probes. */
+typedef struct {
+#define KL_DEF_PROBE_STATE KL_MEMBER
+#include <klineage/skill.def>
+} kl_probe_state;
+extern const kl_record KL_PROBE, KL_PROBE_STATE;
+
+typedef struct {
+    kl_probe *at; /* sorted by place, once they were kept or loaded */
+    kl_probe_state *states;
+    size_t n, n_states;
+} kl_probes;
+
+#define KL_MAX_PROBES 200000 /* of one library; a search of a day makes some hundred */
+
+/* Takes the place of the row that is there already, if any. */
+void kl_probes_add(kl_probes *p, kl_arena *a, const kl_probe *row);
+void kl_probes_add_state(kl_probes *p, kl_arena *a, const kl_probe_state *s);
+const kl_probe_state *kl_probes_state(const kl_probes *p, kl_str hash); /* NULL: not there */
+/* Verdicts that lie beside a lineage, NAME.evidence.jsonl. */
+typedef struct {
+    kl_str key;
+    kl_verdict verdict;
+} kl_kept_verdict;
+typedef struct {
+    kl_kept_verdict *at;
+    size_t n;
+} kl_kept_verdicts;
+/* Adds those of a file.  Errors: KL_EPARSE, KL_EIO. */
+KL_MUST_USE kl_err kl_kept_verdicts_read(kl_kept_verdicts *k, kl_arena *a, const char *path,
+                                         kl_error *e);
+/* One in which that kernel was timed; NULL: none. */
+const kl_verdict *kl_kept_verdict_of(const kl_kept_verdicts *k, kl_str kernel);
+
+/* Does a row speak of that kernel, as the state or as what came out? */
+bool kl_probes_name(const kl_probes *p, kl_str hash);
+
+/* Every edge, as the application of its action to the state that it leads from, and every forward
+ * attempt that was rejected there, as far as its verdict is kept.  `l` tells which edge is whose
+ * birth. */
+void kl_probes_of_lineage(kl_probes *p, kl_arena *a, const kl_lineage *from,
+                          const kl_kept_verdicts *kept, const kl_library *l);
+/* The held-out trials. */
+void kl_probes_of_card(kl_probes *p, kl_arena *a, const kl_card *c);
+/* Every gated proposal of a run that names a card or an action.  Errors: those of the store. */
+KL_MUST_USE kl_err kl_probes_of_run(kl_probes *p, kl_arena *a, kl_store *s, const kl_store_run *run,
+                                    const kl_library *l, kl_error *e);
+/* probes.jsonl and states.jsonl of a library; none there: none.  A row that cannot be read is
+ * named in `e` and ends it: KL_EPARSE. */
+KL_MUST_USE kl_err kl_probes_load(kl_probes *out, kl_arena *a, const char *dir, kl_error *e);
+/* Adds the rows of one file, of either kind. */
+KL_MUST_USE kl_err kl_probes_read(kl_probes *p, kl_arena *a, const char *path, kl_error *e);
+KL_MUST_USE kl_err kl_probes_keep(kl_probes *p, const char *dir, kl_error *e);
+/* What the state is: its facts that are numbers, and its features.  `v` NULL: it was not timed. */
+void kl_probe_state_of(kl_probe_state *out, kl_arena *a, const kl_kernel *k, const kl_task *t,
+                       const kl_workload *w, const kl_verdict *v);
+
+/* A cell of the matrix: a card, or an action that no card was named for, on a task. */
+typedef struct {
+    kl_str what, surface, task;
+    bool card;
+    int n[KL_PROBE_UNDECIDED + 1]; /* by outcome */
+    int tried;                     /* all but undecided ones */
+    double middle;                 /* median gain of those that got faster; 0: none */
+} kl_matrix_cell;
+/* Sorted by surface, what and task; the array lives in the arena. */
+size_t kl_probes_matrix(kl_matrix_cell **out, kl_arena *a, const kl_probes *p);
+
+/* ---- gain: what is a card expected to do here? ------------------------------------------- */
+
+typedef enum {
+#define KL_DEF_FEATURE(id, ...) KL_GAIN_##id,
+#include <klineage/skill.def>
+    KL_GAIN_FEATURES
+} kl_gain_feature;
+const char *kl_gain_feature_name(kl_gain_feature f);
+/* NaN: unknown. */
+void kl_gain_features(double out[KL_GAIN_FEATURES], const kl_facts *f);
+
+#define KL_GAIN_LEAST 5 /* applications of an action below which no number is given for it */
+
+/* How well the model told what it had not seen, a whole task at a time. */
+typedef struct {
+    double brier, brier_base; /* of P(faster), and of the share of the other tasks */
+    double slope;             /* of log gain over its prediction; 1 is right */
+    double coverage;          /* of intervals that ought to hold 80 of 100 */
+} kl_gain_figures;
+
+typedef struct kl_gain_model kl_gain_model;
+/* gain.txt of a library, which bench/gain.py writes; `*out` NULL where there is none.  Errors:
+ * KL_EPARSE with its line. */
+KL_MUST_USE kl_err kl_gain_load(kl_gain_model **out, kl_arena *a, const char *dir, kl_error *e);
+const kl_gain_figures *kl_gain_figures_of(const kl_gain_model *m);
+int kl_gain_rows(const kl_gain_model *m);
+/* Were these the rows that it was fitted on? */
+bool kl_gain_rests_on(const kl_gain_model *m, const kl_probes *p);
+
+void kl_gain_expect(kl_expectation *out, const kl_gain_model *m, kl_str action,
+                    const double features[KL_GAIN_FEATURES]);
+/* Expected log-gain, failures in it, where nothing gains more than `bound`; infinity: none known.
+ */
+double kl_gain_value(const kl_expectation *x, double bound);
+/* Of each match what the model expects on a state, and the score that follows: expected log-gain,
+ * with failures and under the roofline, per dollar of prompt, answer, repairs and gate.  Their
+ * order stays. */
+void kl_gain_predict(kl_match *m, int n, const kl_gain_model *model, const kl_facts *f);
+double kl_match_price(const kl_match *m); /* dollars, repairs and gate included */
+/* Those that fit before those that may, ideas last; within these the best score first. */
+void kl_matches_sort(kl_match *m, int n);
+/* Log of the most that the device allows from here; infinity where that is not known. */
+double kl_gain_bound(const double features[KL_GAIN_FEATURES]);
+
+/* ---- plan: what to probe next ------------------------------------------------------------ */
+
+typedef struct {
+    const kl_card *card;
+    const kl_start *start;
+    kl_fit fit;
+    int rows; /* of the card on that task, before */
+    kl_expectation expected;
+    double worth; /* how much is to be learned of what is how often met */
+} kl_probe_cell;
+/* Cards on starts of their surface on which they were neither born nor tried, most worth first; the
+ * array lives in the arena and borrows cards and starts.  `model` NULL: none. */
+int kl_probe_plan(kl_probe_cell **out, kl_arena *a, const kl_card *const *cards, int n_cards,
+                  const kl_start *starts, int n_starts, const kl_probes *known,
+                  const kl_gain_model *model);
 
 KL_API_END
 #endif

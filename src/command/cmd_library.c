@@ -62,19 +62,6 @@ kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_re
 
 /* ---- check ------------------------------------------------------------------------------- */
 
-/* Ladders lie in `experts` beside a library, unless --starts says where. */
-static kl_err gather_pool(kli_starts *g, const kl_library *l, const kli_args *args, kl_error *e) {
-    const char *told = args->values[KL_OPTION_STARTS];
-    const kl_str parent = kli_fs_dirname(g->arena, l->dir.ptr);
-    const kl_str beside = kli_fs_join(g->arena, parent.len ? parent.ptr : ".", "experts");
-    kl_err err = KL_OK;
-    if (told || kli_fs_is_dir(beside.ptr))
-        err = kli_starts_of_ladders(g, told ? told : beside.ptr, e);
-    if (!err && kli_fs_is_dir(kli_fs_join(g->arena, l->dir.ptr, "lineages").ptr))
-        err = kli_starts_of_library(g, l->dir.ptr, e);
-    return err ? err : kli_starts_of_tasks(g, e);
-}
-
 static json_t *proof_json(const kl_card *c, const kl_contract_proof *p, kl_str faults) {
     return json_pack("{so sb si si si si si si so so}", "card", kli_json_str(c->name), "good",
                      p->good, "starts", p->starts, "starts_met", p->starts_met, "results",
@@ -131,7 +118,7 @@ static kl_err show_labels(kli_command_result *out, kl_arena *a, const kl_library
 static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_library *l,
                               kli_command_result *out, int *bad, kl_error *e) {
     kli_starts g = {.arena = c->arena};
-    kl_err err = gather_pool(&g, l, args, e);
+    kl_err err = kli_starts_of_pool(&g, l->dir.ptr, args->values[KL_OPTION_STARTS], e);
     if (err) return err;
     kl_pool_state *pool;
     kl_str left_out;
@@ -144,6 +131,34 @@ static kl_err check_contracts(kli_context *c, const kli_args *args, const kl_lib
     return show_labels(out, c->arena, l, pool, n, e);
 }
 
+/* How the numbers that cards give came about, and how good they were where they had not looked. */
+static void show_gain(kli_command_result *out, const kl_gain_model *m, const kl_probes *p) {
+    const kl_gain_figures *f = kl_gain_figures_of(m);
+    const bool current = kl_gain_rests_on(m, p);
+    kl_buf_printf(
+        &out->text,
+        "gain model: %d rows; on tasks that it had not seen: Brier %.3f (%.3f by the share "
+        "alone), slope of log gain %.2f, 80 %% intervals hold %.0f %%%s\n",
+        kl_gain_rows(m), f->brier, f->brier_base, f->slope, f->coverage * 100,
+        current ? "" : "; rows have changed since: bench/gain.py fits it again");
+    json_object_set_new(out->json, "gain",
+                        json_pack("{si sf sf sf sf sb}", "rows", kl_gain_rows(m), "brier", f->brier,
+                                  "brier_base", f->brier_base, "slope", f->slope, "coverage",
+                                  f->coverage, "current", current));
+}
+
+static kl_err check_gain(kli_context *c, const kl_library *l, kli_command_result *out,
+                         kl_error *e) {
+    kl_probes p;
+    kl_gain_model *m;
+    kl_err err = kl_probes_load(&p, c->arena, l->dir.ptr, e);
+    if (!err) err = kl_gain_load(&m, c->arena, l->dir.ptr, e);
+    if (err) return err;
+    kl_buf_printf(&out->text, "probes: %zu rows, %zu states\n", p.n, p.n_states);
+    if (m) show_gain(out, m, &p);
+    return KL_OK;
+}
+
 kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
     kl_library *l;
@@ -154,6 +169,7 @@ kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_r
         edited += l->cards[i].edited && l->cards[i].status == KL_CARD_ADMITTED;
     show_rows(out, l);
     err = check_contracts(c, args, l, out, &bad, e);
+    if (!err) err = check_gain(c, l, out, e);
     if (err) return err;
     const bool good = l->n_broken == 0 && edited == 0 && bad == 0;
     kl_buf_printf(&out->text, "%d cards: %d unreadable, %d edited by hand after admission%s\n",

@@ -21,13 +21,24 @@ static json_t *match_json(const kl_match *m) {
                      m->similarity[3]);
 }
 
-static void cmd_retrieve_show(kli_command_result *out, const kl_match *m, int n) {
+/* n, below which nothing is said but the count. */
+static kl_str prediction(kl_arena *a, const kl_match *m) {
+    const kl_expectation *x = &m->expected;
+    if (!m->predicted || m->fit == KL_FIT_VIOLATED) return KL_S("");
+    if (x->n < KL_GAIN_LEAST) return kl_arena_printf(a, "; model: n = %d", x->n);
+    const double spread = 1.2815515655446004 * x->deviation; /* 80 of 100 */
+    return kl_arena_printf(a, "; model: p %.2f, %.2gx [%.2g, %.2g], n = %d", x->p, exp(x->log_gain),
+                           exp(x->log_gain - spread), exp(x->log_gain + spread), x->n);
+}
+
+static void cmd_retrieve_show(kli_command_result *out, kl_arena *a, const kl_match *m, int n) {
     json_t *rows = json_array();
     for (int i = 0; i < n; i++) {
-        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f per try%s%.*s\n",
+        kl_buf_printf(&out->text, "%-8s %-34.*s expected %.3gx, about $%.2f per try%.*s%s%.*s\n",
                       m[i].intent && m[i].fit != KL_FIT_VIOLATED ? "idea" : fit_names[m[i].fit],
                       KL_STR_ARG(m[i].card->name), exp(m[i].expected_log_gain), m[i].cost_usd,
-                      m[i].why.len ? "; " : "", KL_STR_ARG(m[i].why));
+                      KL_STR_ARG(prediction(a, &m[i])), m[i].why.len ? "; " : "",
+                      KL_STR_ARG(m[i].why));
         json_array_append_new(rows, match_json(&m[i]));
     }
     if (!n)
@@ -81,8 +92,10 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
         err = kli_request_workload(&w, c->arena, task, kernel->surface->on,
                                    args->values[KL_OPTION_WORKLOAD], e);
     kl_str dir;
+    kl_gain_model *gain;
     if (!err) err = kl_library_find(&dir, c->arena, args->values[KL_OPTION_LIBRARY], e);
     if (!err) err = kl_library_open(&library, c->arena, dir.ptr, e);
+    if (!err) err = kl_gain_load(&gain, c->arena, dir.ptr, e);
     if (err) return err;
     if (!w) w = kl_task_workload(task, KL_S(""), kernel->surface->on);
     kl_traits_of(&traits, c->arena, kernel, NULL);
@@ -100,7 +113,8 @@ kl_err kli_cmd_retrieve(kli_context *c, const kli_args *args, kli_command_result
     kl_retrieve_opts o = {.top = top < INT_MAX ? (int)top : INT_MAX,
                           .all = kli_args_has(args, KL_OPTION_ALL)};
     kl_library_retrieve(&m, &n, c->arena, library, &target, &o);
-    cmd_retrieve_show(out, m, n);
+    if (gain) kl_gain_predict(m, n, gain, target.facts);
+    cmd_retrieve_show(out, c->arena, m, n);
     show_left_out(out, library);
     out->exit_code = n ? 0 : 1;
     return KL_OK;

@@ -5,8 +5,9 @@
 #include <klineage/skill.h>
 #include <string.h>
 
-static const kl_record *const DOCUMENTS[] = {&KL_VERDICT, &KL_LINEAGE, &KL_CARD_EVIDENCE,
-                                             &KL_STEP,    &KL_CHARGE,  &KL_JOB};
+static const kl_record *const DOCUMENTS[] = {&KL_VERDICT, &KL_LINEAGE,    &KL_CARD_EVIDENCE,
+                                             &KL_STEP,    &KL_CHARGE,     &KL_JOB,
+                                             &KL_PROBE,   &KL_PROBE_STATE};
 
 void kli_page_records(kl_buf *out) {
     kl_buf_printf(out, "# Records\n\n<!-- Generated: klineage --generate records > "

@@ -113,3 +113,17 @@ kl_err kli_starts_of_tasks(kli_starts *g, kl_error *e) {
     }
     return err;
 }
+
+kl_err kli_starts_of_experts(kli_starts *g, const char *library, const char *ladders, kl_error *e) {
+    const kl_str parent = kli_fs_dirname(g->arena, library);
+    const kl_str beside = kli_fs_join(g->arena, parent.len ? parent.ptr : ".", "experts");
+    if (!ladders && !kli_fs_is_dir(beside.ptr)) return KL_OK;
+    return kli_starts_of_ladders(g, ladders ? ladders : beside.ptr, e);
+}
+
+kl_err kli_starts_of_pool(kli_starts *g, const char *library, const char *ladders, kl_error *e) {
+    kl_err err = kli_starts_of_experts(g, library, ladders, e);
+    if (!err && kli_fs_is_dir(kli_fs_join(g->arena, library, "lineages").ptr))
+        err = kli_starts_of_library(g, library, e);
+    return err ? err : kli_starts_of_tasks(g, e);
+}

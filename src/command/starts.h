@@ -20,5 +20,11 @@ KL_MUST_USE kl_err kli_lineages_of_library(kl_lineage **out, int *n, kl_arena *a
 KL_MUST_USE kl_err kli_starts_of_library(kli_starts *g, const char *dir, kl_error *e);
 KL_MUST_USE kl_err kli_starts_of_ladders(kli_starts *g, const char *dir, kl_error *e);
 KL_MUST_USE kl_err kli_starts_of_tasks(kli_starts *g, kl_error *e);
+/* Ladders that lie in `experts` beside the library, if there, unless `ladders` says where. */
+KL_MUST_USE kl_err kli_starts_of_experts(kli_starts *g, const char *library, const char *ladders,
+                                         kl_error *e);
+/* All of them. */
+KL_MUST_USE kl_err kli_starts_of_pool(kli_starts *g, const char *library, const char *ladders,
+                                      kl_error *e);
 
 #endif

@@ -6,7 +6,8 @@
 #define ON(id) (UINT64_C(1) << KL_COMMAND_##id)
 /* Runs that --trial numbers; every command that makes a run; those in which a model is asked. */
 #define TRIED                                                                                      \
-    (ON(WALK) | ON(LIFT) | ON(LINEAGE_REDERIVE) | ON(LINEAGE_JUDGE) | ON(ADMIT) | ON(OPTIMIZE))
+    (ON(WALK) | ON(LIFT) | ON(LINEAGE_REDERIVE) | ON(LINEAGE_JUDGE) | ON(ADMIT) | ON(OPTIMIZE) |   \
+     ON(PROBE) | ON(PROBE_RECORDED))
 #define RUNS (TRIED | ON(EXPERIMENT))
 #define ASKS (RUNS & ~ON(LINEAGE_JUDGE))
 #define ANY KL_EVERY

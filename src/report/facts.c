@@ -228,6 +228,7 @@ kl_err kli_facts_load(kli_facts *out, kl_arena *a, kl_store *s, const kl_report_
     if (!err && o->library) {
         err = kl_library_load(&out->library, a, o->library, e);
         out->has_library = !err;
+        if (!err) err = kl_probes_load(&out->probes, a, o->library, e);
     }
     return err;
 }

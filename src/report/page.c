@@ -87,7 +87,7 @@ static void interval_cell(kl_buf *out, const kli_facts *f, kl_str key, double v,
     kl_buf_printf(out, "</td>");
 }
 
-static void page_section(kl_buf *out, const char *id, const char *title) {
+void kli_page_section(kl_buf *out, const char *id, const char *title) {
     kl_buf_printf(out, "<h2 id=\"%s\">%s</h2>\n", id, title);
 }
 
@@ -148,7 +148,7 @@ static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
     int n = 0;
     for (int i = 0; i < f->n_tracks; i++) n += kli_is_search(&f->tracks[i]);
     if (!n) return;
-    page_section(out, "results", "Results");
+    kli_page_section(out, "results", "Results");
     kl_buf_printf(
         out, "<div class=scroll><table><tr><th>task<th>policy<th>against<th class=n>start<th "
              "class=n>best<th class=n>over the start<th class=n>correct<th class=n>spent</tr>\n");
@@ -211,7 +211,7 @@ static void sources(kl_buf *out, const kl_lineage *l) {
 }
 
 static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
-    if (f->n_lineages) page_section(out, "lineages", "Lineages");
+    if (f->n_lineages) kli_page_section(out, "lineages", "Lineages");
     for (int i = 0; i < f->n_lineages; i++) {
         const kl_lineage *l = &f->lineages[i];
         kl_buf_printf(out, "<h3>");
@@ -259,7 +259,7 @@ static void one_card(kl_buf *out, kl_arena *a, const kl_card *c) {
 
 static void cards(kl_buf *out, kl_arena *a, const kli_facts *f) {
     if (!f->has_library || !f->library->n_cards) return;
-    page_section(out, "cards", "SkillCards");
+    kli_page_section(out, "cards", "SkillCards");
     for (int i = 0; i < f->library->n_cards; i++) one_card(out, a, &f->library->cards[i]);
 }
 
@@ -283,7 +283,7 @@ static void step_row(kl_buf *out, const kli_facts *f, const kli_row *r, int n) {
 }
 
 static void steps(kl_buf *out, const kli_facts *f) {
-    if (f->n_tracks) page_section(out, "steps", "Every attempt");
+    if (f->n_tracks) kli_page_section(out, "steps", "Every attempt");
     for (int i = 0; i < f->n_tracks; i++) {
         const kli_track_rows *t = &f->tracks[i];
         kl_buf_printf(out, "<details><summary>");
@@ -331,7 +331,7 @@ static void page_ledger(kl_buf *out, const kli_facts *f) {
         *(answered ? &spent : &unknown) += kli_cost_of(c);
         estimated |= c->estimated;
     }
-    page_section(out, "ledger", "Ledger");
+    kli_page_section(out, "ledger", "Ledger");
     kl_buf_printf(out, "<p>%d model calls, $%.4f.", calls, (double)spent / 1e6);
     if (unanswered)
         kl_buf_printf(
@@ -371,7 +371,7 @@ static void verdict(kl_buf *out, kl_arena *a, kl_str key, const kl_verdict *v) {
 
 static void page_evidence(kl_buf *out, kl_arena *a, const kli_facts *f) {
     if (!f->n_verdicts) return;
-    page_section(out, "evidence", "Evidence");
+    kli_page_section(out, "evidence", "Evidence");
     kl_buf_printf(out, "<p class=note>Every verdict behind a number above; <code>klineage "
                        "verdict show KEY</code> shows it with all checks.</p>\n");
     for (int i = 0; i < f->n_verdicts; i++) verdict(out, a, f->verdict_keys[i], &f->verdicts[i]);
@@ -415,6 +415,7 @@ static void page_page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *
     kli_best_kernels(out, a, &r);
     lineages(out, a, f);
     cards(out, a, f);
+    kli_matrix(out, a, f);
     steps(out, f);
     page_ledger(out, f);
     page_evidence(out, a, f);

@@ -29,6 +29,7 @@ typedef struct {
     int n_lineages;
     kl_library *library; /* NULL: none */
     bool has_library;
+    kl_probes probes; /* of the library */
     kl_verdict *verdicts;
     kl_str *verdict_keys;
     int n_verdicts; /* everything that a number on the page comes from */
@@ -245,6 +246,8 @@ void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, kl_str number
 void kli_comparison(
     kl_buf *out, kl_arena *a,
     const kli_results *r); /* pictures and tables, where there is something to compare */
+void kli_matrix(kl_buf *out, kl_arena *a, const kli_facts *f); /* cards against tasks */
+void kli_page_section(kl_buf *out, const char *id, const char *title);
 void kli_best_kernels(kl_buf *out, kl_arena *a, const kli_results *r);
 
 #endif

@@ -36,6 +36,7 @@ static int retrieve(kl_search *s, kl_match **out, const kli_point *p, kl_str pri
     int kept = 0;
     for (int i = 0; i < n; i++)
         if (!is_withheld(s, (*out)[i].card->name)) (*out)[kept++] = (*out)[i];
+    kli_rank(s, *out, kept, target.facts);
     return kept;
 }
 

@@ -162,6 +162,14 @@ static kl_err turn(conversation *c, bool *done, kl_error *e) {
     return KL_OK;
 }
 
+/* Is no card worth its price any more?  Asked where cards are ranked by the gain model alone. */
+static bool too_dear(conversation *c) {
+    kl_match *m;
+    if (!c->s->gain) return false;
+    const int n = kli_cards_match(c->s, &m, &c->current, c->prior);
+    return kli_rank_over(c->s, m, n);
+}
+
 /* generate is the same line without a library. */
 kl_err kli_policy_klineage(kl_search *s, kl_error *e) {
     conversation c = {.s = s, .current = s->start};
@@ -169,7 +177,7 @@ kl_err kli_policy_klineage(kl_search *s, kl_error *e) {
     s->may_fetch = s->o.library && kli_shown(s) == KLI_SHOW_FITTING;
     kl_err err = s->o.arm ? KL_OK : try_patches(&c, e);
     if (!err) open_conversation(&c);
-    while (!err && !done && !kli_search_over(s)) err = turn(&c, &done, e);
+    while (!err && !done && !kli_search_over(s) && !too_dear(&c)) err = turn(&c, &done, e);
     if (done) s->out->stopped = KL_S("model says done");
     s->out->cards = c.best_cards;
     return err;

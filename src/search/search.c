@@ -326,6 +326,11 @@ static kl_err search_step(kl_search *s, const kli_outcome *o, kl_str source, kl_
                    .median_ns = v->median_ns,
                    .accepted = o->ended == KLI_BETTER,
                    .best = o->ended == KLI_BETTER,
+                   .gain = o->over.ratio,
+                   .gain_low = o->over.low,
+                   .gain_high = o->over.high,
+                   .gain_noise = o->over.noise,
+                   .call = o->over.ratio > 0 ? kl_str_of(kl_decision_name(o->over.call)) : KL_S(""),
                    .why = !gated ? o->feedback
                           : open ? KL_S("undecided: could not be told from the best")
                                  : v->why};
@@ -360,8 +365,9 @@ static kl_decision by_ratios(const kli_point *p, const kli_point *best) {
     return kl_search_far_apart(p->low / best->high, p->high / best->low);
 }
 
-/* Timed against the best.  A comparison that cannot be held leaves it undecided. */
-static kl_err compare_with_best(kl_search *s, kl_decision *call, const kli_point *p, kl_error *e) {
+/* Timed against the best, in `timed`.  A comparison that cannot be held leaves it undecided. */
+static kl_err compare_with_best(kl_search *s, kl_decision *call, kl_comparison *timed,
+                                const kli_point *p, kl_error *e) {
     kl_verdict v;
     kl_error own = {0};
     kl_gate_opts o = rival_options(s);
@@ -375,7 +381,7 @@ static kl_err compare_with_best(kl_search *s, kl_decision *call, const kli_point
     const kl_comparison *c = err ? NULL : compared(&v);
     const bool passed = p->verdict.outcome == KL_OUTCOME_PASS ||
                         (c && v.outcome == KL_OUTCOME_PASS); /* a best has passed once at least */
-    if (c && passed) *call = c->call;
+    if (c && passed) *timed = *c, *call = c->call;
     if (c && *call == KL_DECISION_UNDECIDED)
         kl_track_log(s->track,
                      "undecided: %.3gx of the best [%.3g, %.3g] with A/A noise of %.1f %%",
@@ -383,17 +389,31 @@ static kl_err compare_with_best(kl_search *s, kl_decision *call, const kli_point
     return err;
 }
 
-static kl_err against_best(kl_search *s, kli_step_result *out, const kli_point *p, kl_error *e) {
+static kl_err against_best(kl_search *s, kli_step_result *out, kl_comparison *timed,
+                           const kli_point *p, kl_error *e) {
     kl_err err = KL_OK;
     *out = KLI_SLOWER;
     if (strcmp(p->kernel->hash, s->best.kernel->hash) == 0) return KL_OK;
     kl_decision call =
         p->verdict.outcome == KL_OUTCOME_PASS ? by_ratios(p, &s->best) : KL_DECISION_UNDECIDED;
-    if (call == KL_DECISION_UNDECIDED) err = compare_with_best(s, &call, p, e);
+    if (call == KL_DECISION_UNDECIDED) err = compare_with_best(s, &call, timed, p, e);
     *out = call == KL_DECISION_FASTER      ? KLI_BETTER
            : call == KL_DECISION_UNDECIDED ? KLI_UNDECIDED
                                            : KLI_SLOWER;
     return err;
+}
+
+/* A quotient of ratios beside the noise of the baseline: kl_decide then says what
+ * kl_search_far_apart does. */
+static kl_comparison over_base(const kli_point *p, const kli_point *base,
+                               const kl_comparison *timed) {
+    if (timed->ratio > 0) return *timed;
+    if (!(p->low > 0) || !(base->low > 0)) return (kl_comparison){0};
+    return (kl_comparison){.ratio = p->ratio / base->ratio,
+                           .low = p->low / base->high,
+                           .high = p->high / base->low,
+                           .noise = (DRIFT - 1) / 2,
+                           .call = by_ratios(p, base)};
 }
 
 static void new_best(kl_search *s, const kli_point *p) {
@@ -438,8 +458,11 @@ kl_err kli_search_gate(kl_search *s, kli_outcome *out, kl_str source, const kli_
         s->out->passed += out->verdict.outcome == KL_OUTCOME_PASS;
         fill_point(s, &out->point, k, &out->verdict);
         *KL_PUSH(s->arena, s->correct, s->n_correct) = k;
-        err = against_best(s, &out->ended, &out->point, e);
+        kl_comparison timed = {0};
+        err = against_best(s, &out->ended, &timed, &out->point, e);
         if (err) return err;
+        if (base->kernel != s->best.kernel) timed = (kl_comparison){0};
+        out->over = over_base(&out->point, base, &timed);
     }
     if (out->ended == KLI_BETTER) new_best(s, &out->point);
     if (out->point.ratio > 0)
@@ -516,6 +539,7 @@ static kl_err search_take(kl_search *s, kli_outcome *out, const kl_reply *reply,
     kl_err err = unused
                      ? no_edit(s, out, base, &refused, e)
                      : kli_search_gate(s, out, source, base, label.len ? label : KL_S("edit"), e);
+    if (!err) kli_rank_learn(s, out);
     if (!err && out->ended != KLI_BETTER && !out->done)
         s->since_best++; /* a card's patch costs nothing and is no proposal */
     return err;
@@ -652,6 +676,7 @@ kl_err kl_policy_run(const kl_policy *p, kl_search_result *out, kl_track *t,
     if (p->uses_library && !o->library)
         return kl_fail(e, KL_EINVAL, kl_arena_printf(s.arena, "policy %s", p->name).ptr,
                        "it needs a library of cards; --library DIR");
-    const kl_err err = search_begin(&s, e);
+    kl_err err = kli_rank_open(&s, e);
+    if (!err) err = search_begin(&s, e);
     return err ? err : search_end(&s, p->line(&s, e), e);
 }

@@ -19,6 +19,13 @@ typedef struct {
     int n;
 } kli_search_dialog;
 
+/* Verdicts on an action in this search. */
+typedef struct {
+    kl_str action;
+    int gained, failed;
+    double log_gain; /* of those that gained, together */
+} kli_belief;
+
 struct kl_search {
     kl_search_opts o; /* as they count for this policy */
     kl_track *track;
@@ -35,6 +42,9 @@ struct kl_search {
     kl_kernel **correct; /* that came out so far: a recorded edit may refer to one that another
                             decision made current */
     int n_correct;
+    kl_gain_model *gain; /* by which cards are ranked; NULL: by their trials */
+    kli_belief *beliefs; /* what this search has seen of actions, beside that */
+    int n_beliefs;
 };
 
 /* What became of one proposal; from KLI_UNDECIDED on it is correct. */
@@ -45,6 +55,8 @@ typedef struct {
     kl_verdict verdict; /* unset for KLI_NO_EDIT */
     kl_str verdict_key; /* its name in the journal */
     kli_point point;    /* of a correct one */
+    kl_comparison over; /* what it was applied to: timed against that, else by the ratios of both;
+                           ratio 0: not known */
     kl_str reply;       /* of the model; empty for a card's patch */
     kl_str feedback;    /* for the model */
     kl_str fetch;       /* the model asks for this card and proposes nothing: no proposal */
@@ -93,6 +105,18 @@ KL_MUST_USE kl_err kli_blocks_valid(kl_str source, kl_str where, kl_error *e);
 /* Errors: KL_EINVAL when `source` differs from `start` outside of the ranges of `start`; the
  * message is for the model. */
 KL_MUST_USE kl_err kli_blocks_check(kl_str start, kl_str source, kl_error *e);
+
+/* ---- rank (rank.c) ----------------------------------------------------------------------- */
+
+extern const kl_policy_param kli_rank_params[]; /* of policies that rank by the gain model */
+/* Reads the model of the library, for such a policy.  Errors: as kl_gain_load. */
+KL_MUST_USE kl_err kli_rank_open(kl_search *s, kl_error *e);
+/* Best first, by a draw out of what is believed; without a model they stay as they are. */
+void kli_rank(kl_search *s, kl_match *m, int n, const kl_facts *f);
+/* Is the best of them worth less than it costs?  Says so in `stopped`. */
+bool kli_rank_over(kl_search *s, const kl_match *m, int n);
+/* What a proposal showed of its action. */
+void kli_rank_learn(kl_search *s, const kli_outcome *o);
 
 /* ---- cards (cards.c) --------------------------------------------------------------------- */
 

@@ -113,6 +113,16 @@ kl_str kl_card_line(kl_arena *a, const kl_card *c, int words) {
     return kli_buf_keep(&b, a);
 }
 
+/* Nothing where the action was seen too rarely for a number. */
+static void add_prediction(kl_buf *b, const kl_match *m) {
+    const kl_expectation *x = &m->expected;
+    const double spread = 1.2815515655446004 * x->deviation; /* 80 of 100 */
+    if (!m->predicted || x->n < KL_GAIN_LEAST) return;
+    kl_buf_printf(b, "; here it gains in %.0f of 100 tries, then %.2gx [%.2g, %.2g]", x->p * 100,
+                  exp(fmin(x->log_gain, m->bound)), exp(x->log_gain - spread),
+                  exp(fmin(x->log_gain + spread, m->bound)));
+}
+
 kl_str kl_card_standing(kl_arena *a, const kl_match *m) {
     kl_buf b = {0};
     kl_buf_printf(&b, "%.*s: %s%s%.*s; ", KL_STR_ARG(m->card->name),
@@ -122,6 +132,7 @@ kl_str kl_card_standing(kl_arena *a, const kl_match *m) {
                   m->why.len ? ", " : "", KL_STR_ARG(m->why));
     if (m->intent) kl_buf_add(&b, KL_S("there "));
     add_evidence(&b, m);
+    add_prediction(&b, m);
     kl_buf_add(&b, KL_S("\n"));
     return kli_buf_keep(&b, a);
 }

@@ -73,8 +73,23 @@ static kl_err write_step(materialize_ctx *m, const kl_verdict *v, kl_str source,
                  .median_ns = v->median_ns,
                  .accepted = c && v->outcome == KL_OUTCOME_PASS && c->ratio >= m->reach &&
                              c->call == KL_DECISION_FASTER,
+                 .gain = c ? c->ratio : 0,
+                 .gain_low = c ? c->low : 0,
+                 .gain_high = c ? c->high : 0,
+                 .gain_noise = c ? c->noise : 0,
+                 .call = c ? kl_str_of(kl_decision_name(c->call)) : KL_S(""),
                  .why = v->why};
     return kl_track_step(m->track, &s, source, e);
+}
+
+/* A proposal of which nothing was gated: declined, or no edit. */
+static kl_err write_ungated(const materialize_ctx *m, const char *outcome, kl_error *e) {
+    const kl_step s = {.phase = KL_S("materialize"),
+                       .action = m->label,
+                       .parent = kl_str_of(m->from->hash),
+                       .outcome = kl_str_of(outcome),
+                       .why = m->out->why};
+    return kl_track_step(m->track, &s, KL_S(""), e);
 }
 
 static void materialize_keep(materialize_ctx *m, kl_kernel *k, const kl_verdict *v) {
@@ -239,14 +254,12 @@ static kl_err ask_once(materialize_ctx *m, bool *done, kl_error *e) {
     else if (!kl_proposal_parse(&p, m->arena, reply.text, m->start->surface, &refused) &&
              !(*done = p.kind == KL_PROPOSAL_DONE))
         (void)!kl_proposal_apply(&source, m->arena, m->start->source, &p, &refused);
-    if (*done)
-        return m->out->why =
-                   kl_arena_printf(m->arena, "the model declined: %.*s", KL_STR_ARG(p.why)),
-               KL_OK;
-    if (!refused.code)
-        err = materialize_attempt(m, source, &v, e);
-    else
-        m->out->why = kl_arena_copy(m->arena, kl_str_of(refused.message));
+    if (*done) {
+        m->out->why = kl_arena_printf(m->arena, "the model declined: %.*s", KL_STR_ARG(p.why));
+        return write_ungated(m, "done", e);
+    }
+    if (refused.code) m->out->why = kl_arena_copy(m->arena, kl_str_of(refused.message));
+    err = refused.code ? write_ungated(m, "no_edit", e) : materialize_attempt(m, source, &v, e);
     materialize_say(m, KL_ROLE_ASSISTANT, reply.text, false);
     materialize_say(m, KL_ROLE_USER, materialize_answer(m, &v, &refused), true);
     return err;

@@ -238,6 +238,10 @@ static int by_score(const void *x, const void *y) {
     return strcmp(a->card->name.ptr, b->card->name.ptr);
 }
 
+void kl_matches_sort(kl_match *m, int n) {
+    if (n) qsort(m, (size_t)n, sizeof *m, by_score);
+}
+
 /* What is said of a card comes from the card itself: false when it is gone, or does not fit as it
  * is now. */
 static bool match_of(kl_match *m, retrieval *r, kl_arena *a, int at) {
@@ -271,7 +275,7 @@ void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *
     for (int i = 0; i < cards; i++)
         if (chosen[i]) *n += match_of(&(*out)[*n], &r, a, i);
     KL_ASSERT(*n <= most);
-    qsort(*out, (size_t)*n, sizeof **out, by_score);
+    kl_matches_sort(*out, *n);
     kl_arena_free(r.scratch);
 }
 

@@ -231,9 +231,9 @@ def test_every_command_prints_a_document(p):
             ("lineage", "list"), ("lineage", "show", "gemm-c"), ("lineage", "export", "gemm-c", "--out", "x.json"),
             ("library", "list", *library), ("library", "check", *library), ("library", "coverage", *library), ("library", "judge", *library),
             ("card", "show", "pack-b-c", *library), ("retrieve", "gemm", p.naive, *library), ("cost",), ("run", "list"),
-            ("library", "import", card, "--library", "mine"), ("spool", "spool")]
+            ("probe", "--dry-run", *library), ("probe", "export", "--library", "mine"), ("probe", "show", *library), ("library", "import", card, "--library", "mine"), ("spool", "spool")]
     elsewhere = ("tune", "walk", "lift", "admit", "optimize", "experiment", "report", "run show", "run record", "lineage rederive",
-                 "lineage judge")
+                 "lineage judge", "probe import", "probe recorded")
     for words in here:
         key = p.run("verdict", "list", "--json").json()["verdicts"][0]["key"] if "KEY" in words else ""
         answer = p.run(*[key if word == "KEY" else word for word in words], "--json", limit=200)

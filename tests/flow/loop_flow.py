@@ -542,6 +542,40 @@ def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
 
 
 @flow.alone
+def test_cells_are_probed_through_a_mailbox_and_kept(p):
+    name, box, library = lifted(p), p.folder / "box", ("--library", "library")
+    probe = ("probe", "--cards", name, "--states", "experts", "--starts", "starts", "--quick", *library)
+    p.run(*probe, "--dry-run", "--budget-total", "0.01").is_("ok", "0 of 1 cells")
+    p.run(*probe, "--dry-run").is_("ok", "1 of 1 cells", "running/c/1-other.c")
+    p.run("probe", "--cards", "no-such-card", "--dry-run", *library).is_("usage", "no card named")
+    p.run("probe", "--states", "elsewhere", "--dry-run", *library).is_("usage", "lineages, experts or naive")
+    asked = (*probe, "--model", f"mailbox:{box}", "--once", "--store", "box.db")
+    for reply in (NOTHING, whole(FAST)):
+        p.run(*asked).is_("pending")
+        (new,) = [r for r in (box / "requests").glob("*.md") if not (box / "replies" / r.name).exists()]
+        (box / "replies" / new.name).write_text(reply)
+        time.sleep(0.4)  # a file counts once it was left alone
+    assert not (p.folder / "library/probes.jsonl").exists()
+    settled(p.run(*asked, "--json")).is_("ok")
+    (row,) = [json.loads(line) for line in (p.folder / "library/probes.jsonl").read_text().splitlines()]
+    assert (row["card"], row["outcome"], row["tries"], row["origin"]) == (name, "faster", 2, "materialize") and 2 < row["low"] <= row["gain"], row
+    states = [json.loads(line) for line in (p.folder / "library/states.jsonl").read_text().splitlines()]
+    assert {row["state"], row["result"]} >= {state["hash"] for state in states} and states, states
+    p.run(*probe, "--dry-run").is_("ok", "0 of 0 cells")  # what is known is not asked again
+    p.run("probe", "show", *library).is_("ok", name, "n = 1, 1 faster")
+
+    declined = (*probe, "--model", recording(p, [DONE], f"{name}/running/c/1-other.c", "materialize running/c/1-other.c"), "--store", "done.db")
+    (p.folder / "library/probes.jsonl").unlink()
+    settled(p.run(*declined)).is_("ok", "the model declined")
+    p.run("probe", "show", *library).is_("ok", "n = 1, 0 faster, 1 declined")
+    p.run("probe", "import", "l.json", *library).is_("usage")
+    p.write("other.jsonl", json.dumps({**row, "card": "of-another-library"}) + "\n")
+    p.run("probe", "import", "other.jsonl", *library).is_("ok", "no card of this library: of-another-library", "1 of them new")
+    p.run("probe", "export", *library, "--starts", "starts", "--store", "box.db").is_("ok")
+    p.run("library", "check", *library).is_("ok", "probes:")
+
+
+@flow.alone
 def test_a_card_is_admitted_through_a_spool(p):
     name = lifted(p)
     key = {"ANTHROPIC_API_KEY": KEY}
