@@ -147,8 +147,8 @@ static void show_gain(kli_command_result *out, const kl_gain_model *m, const kl_
                                   f->coverage, "current", current));
 }
 
-static kl_err check_gain(kli_context *c, const kl_library *l, kli_command_result *out,
-                         kl_error *e) {
+static kl_err check_expected(kli_context *c, const kl_library *l, kli_command_result *out,
+                             kl_error *e) {
     kl_probes p;
     kl_gain_model *m;
     kl_err err = kl_probes_load(&p, c->arena, l->dir.ptr, e);
@@ -169,7 +169,7 @@ kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_r
         edited += l->cards[i].edited && l->cards[i].status == KL_CARD_ADMITTED;
     show_rows(out, l);
     err = check_contracts(c, args, l, out, &bad, e);
-    if (!err) err = check_gain(c, l, out, e);
+    if (!err) err = check_expected(c, l, out, e);
     if (err) return err;
     const bool good = l->n_broken == 0 && edited == 0 && bad == 0;
     kl_buf_printf(&out->text, "%d cards: %d unreadable, %d edited by hand after admission%s\n",

@@ -149,7 +149,7 @@ static json_t *planned_cell(const kl_probe_cell *c) {
                      c->expected.p, "worth", c->worth);
 }
 
-static void show_plan(const fill_ctx *x, kli_command_result *out) {
+static void show_cells(const fill_ctx *x, kli_command_result *out) {
     json_t *rows = json_array();
     for (int i = 0; i < x->n; i++) {
         const kl_probe_cell *c = &x->cells[i];
@@ -182,7 +182,7 @@ static kl_str name_of_state(kl_arena *a, const kl_start *s) {
                                  : s->name;
 }
 
-static kl_track_spec *specs_of(const fill_ctx *x, fill_track *jobs) {
+static kl_track_spec *cell_tracks(const fill_ctx *x, fill_track *jobs) {
     kl_track_spec *specs = KL_ARRAY(x->arena, kl_track_spec, x->n + 1);
     for (int i = 0; i < x->n; i++) {
         const kl_probe_cell *c = &x->cells[i];
@@ -242,7 +242,7 @@ static kl_err fill_cells(fill_ctx *x, const kl_run_opts *o, kli_command_result *
     kl_err err = kl_run_open(&run, o, e);
     if (err) return err;
     err = kli_effort_quiet(x->args, run, e);
-    if (!err) err = kl_run_tracks(run, specs_of(x, jobs), x->n, &how, e);
+    if (!err) err = kl_run_tracks(run, cell_tracks(x, jobs), x->n, &how, e);
     if (err && err != KL_EINTR && err != KL_PENDING) {
         out->trouble = *e; /* what ended of the others stands */
         err = KL_OK;
@@ -265,6 +265,6 @@ kl_err kli_cmd_probe_fill(kli_context *c, const kli_args *args, kli_command_resu
     if (err) return err;
     o.identity = (const kl_str[]){KL_S("quick")};
     o.n_identity = o.gate.quick; /* other verdicts, other words to the model */
-    if (dry) return show_plan(&x, out), KL_OK;
+    if (dry) return show_cells(&x, out), KL_OK;
     return fill_cells(&x, &o, out, e);
 }

@@ -83,7 +83,7 @@ static kl_err judge_proposal(recorded_line *x, kl_verdict *v, kl_kernel **k, con
     return err;
 }
 
-static kl_err take_reply(recorded_line *x, const kl_reply *reply, kl_error *e) {
+static kl_err gate_reply(recorded_line *x, const kl_reply *reply, kl_error *e) {
     kl_proposal p;
     kl_str source;
     kl_verdict v;
@@ -152,7 +152,7 @@ static kl_err recorded_body(kl_track *t, void *ctx, kl_error *e) {
     kl_track_phase(t, "recorded");
     kl_err err = ask_first(&x, &reply, &there, e);
     while (!err && there) {
-        err = take_reply(&x, &reply, e);
+        err = gate_reply(&x, &reply, e);
         if (!err) err = ask_next(&x, &reply, &there, e);
     }
     return err;
@@ -160,8 +160,8 @@ static kl_err recorded_body(kl_track *t, void *ctx, kl_error *e) {
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-static int specs_of(kl_track_spec *out, recorded_track *jobs, const kl_experiment_track *tracks,
-                    int n, const char *glob) {
+static int recorded_tracks(kl_track_spec *out, recorded_track *jobs,
+                           const kl_experiment_track *tracks, int n, const char *glob) {
     int kept = 0;
     for (int i = 0; i < n; i++) {
         if (glob && fnmatch(glob, tracks[i].name, 0)) continue;
@@ -214,7 +214,7 @@ kl_err kli_cmd_probe_recorded(kli_context *c, const kli_args *args, kli_command_
     recorded_track *jobs = KL_ARRAY(c->arena, recorded_track, n + 1);
     kl_track_spec *specs = KL_ARRAY(c->arena, kl_track_spec, n + 1);
     const kl_track_opts how = kli_effort_tracks(args);
-    n = specs_of(specs, jobs, tracks, n, args->values[KL_OPTION_ONLY]);
+    n = recorded_tracks(specs, jobs, tracks, n, args->values[KL_OPTION_ONLY]);
     err = kl_run_open(&run, &o, e);
     if (!err) err = kl_run_tracks(run, specs, n, &how, e);
     kl_run_close(run);

@@ -16,7 +16,7 @@ typedef struct {
     int n_tasks;
 } matrix;
 
-static int by_text(const void *x, const void *y) {
+static int by_task(const void *x, const void *y) {
     return strcmp(((const kl_str *)x)->ptr, ((const kl_str *)y)->ptr);
 }
 
@@ -28,7 +28,7 @@ static void find_tasks(matrix *m, kl_arena *a) {
             known = kl_str_eq(m->tasks[k], m->cells[i].task);
         if (!known) m->tasks[m->n_tasks++] = m->cells[i].task;
     }
-    if (m->n_tasks) qsort(m->tasks, (size_t)m->n_tasks, sizeof *m->tasks, by_text);
+    if (m->n_tasks) qsort(m->tasks, (size_t)m->n_tasks, sizeof *m->tasks, by_task);
 }
 
 /* From vermilion, none faster, to green, all of them. */

@@ -126,7 +126,7 @@ typedef struct {
     bool good;
 } gain_line;
 
-static kl_str take_word(gain_line *l) {
+static kl_str take_gain_word(gain_line *l) {
     kl_str word = {0};
     l->good = kli_next_word(&word, &l->rest) && l->good;
     return word;
@@ -134,7 +134,7 @@ static kl_str take_word(gain_line *l) {
 
 static double take_number(gain_line *l) {
     char *end = NULL, text[64] = "";
-    const kl_str word = take_word(l);
+    const kl_str word = take_gain_word(l);
     if (word.len && word.len < sizeof text) memcpy(text, word.ptr, word.len);
     const double v = strtod(text, &end);
     l->good = l->good && end != text && !*end && isfinite(v);
@@ -142,7 +142,7 @@ static double take_number(gain_line *l) {
 }
 
 static void take_named(gain_line *l, const char *name, double *out) {
-    l->good = kl_str_eq(take_word(l), kl_str_of(name)) && l->good;
+    l->good = kl_str_eq(take_gain_word(l), kl_str_of(name)) && l->good;
     *out = take_number(l);
 }
 
@@ -157,7 +157,7 @@ static int feature_named(kl_str name) {
 }
 
 static void take_feature(kl_gain_model *m, gain_line *l) {
-    const int at = feature_named(take_word(l));
+    const int at = feature_named(take_gain_word(l));
     gain_weight w = {.mean = take_number(l), .there = true};
     w.scale = take_number(l);
     w.p = take_number(l), w.gain = take_number(l);
@@ -167,7 +167,7 @@ static void take_feature(kl_gain_model *m, gain_line *l) {
 }
 
 static void take_effect(kl_gain_model *m, kl_arena *a, gain_line *l) {
-    gain_effect x = {.action = take_word(l), .n = (int)take_number(l)};
+    gain_effect x = {.action = take_gain_word(l), .n = (int)take_number(l)};
     x.p = take_number(l), x.gain = take_number(l);
     x.variance = take_number(l);
     take_covariance(l, x.covariance);
@@ -179,8 +179,8 @@ static void take_rows(kl_gain_model *m, gain_line *l) {
     double tasks;
     m->rows = (int)take_number(l);
     take_named(l, "tasks", &tasks);
-    l->good = kl_str_eq(take_word(l), KL_S("sha256")) && l->good;
-    m->digest = take_word(l);
+    l->good = kl_str_eq(take_gain_word(l), KL_S("sha256")) && l->good;
+    m->digest = take_gain_word(l);
 }
 
 static void take_figures(kl_gain_model *m, gain_line *l) {
@@ -197,9 +197,9 @@ static void take_spread(kl_gain_model *m, gain_line *l) {
     l->good = l->good && m->noise > 0 && m->effects >= 0 && m->widen > 0;
 }
 
-static bool take_line(kl_gain_model *m, kl_arena *a, kl_str text) {
+static bool take_model_line(kl_gain_model *m, kl_arena *a, kl_str text) {
     gain_line l = {.rest = text, .good = true};
-    const kl_str what = take_word(&l);
+    const kl_str what = take_gain_word(&l);
     if (kl_str_eq(what, KL_S("rows")))
         take_rows(m, &l);
     else if (kl_str_eq(what, KL_S("held_out")))
@@ -238,7 +238,7 @@ kl_err kl_gain_load(kl_gain_model **out, kl_arena *a, const char *dir, kl_error 
         return kl_fail(e, KL_EPARSE, path.ptr,
                        "no gain model of version 1; bench/gain.py writes one");
     for (int n = 2; kli_next_line(&line, &text); n++)
-        if (!take_line(m, a, line))
+        if (!take_model_line(m, a, line))
             return kl_fail(e, KL_EPARSE, kl_arena_printf(a, "%s:%d", path.ptr, n).ptr,
                            "no line of a gain model");
     err = whole_model(m, path.ptr, e);

@@ -82,11 +82,13 @@ static kl_err write_step(materialize_ctx *m, const kl_verdict *v, kl_str source,
     return kl_track_step(m->track, &s, source, e);
 }
 
-/* A proposal of which nothing was gated: declined, or no edit. */
+/* A proposal of which nothing was gated: declined, or no edit.  The verdict before it says on what
+ * task and machine. */
 static kl_err write_ungated(const materialize_ctx *m, const char *outcome, kl_error *e) {
     const kl_step s = {.phase = KL_S("materialize"),
                        .action = m->label,
                        .parent = kl_str_of(m->from->hash),
+                       .verdict = kl_str_of(kl_track_verdict_key(m->track)),
                        .outcome = kl_str_of(outcome),
                        .why = m->out->why};
     return kl_track_step(m->track, &s, KL_S(""), e);

@@ -6,13 +6,13 @@
 
 static kl_str what_of(const kl_probe *p) { return p->card.len ? p->card : p->action; }
 
-static int order_of(kl_str a, kl_str b) { return strcmp(a.ptr, b.ptr); }
+static int order_of_text(kl_str a, kl_str b) { return strcmp(a.ptr, b.ptr); }
 
 static int by_cell(const void *x, const void *y) {
     const kl_probe *a = *(const kl_probe *const *)x, *b = *(const kl_probe *const *)y;
-    int order = order_of(a->surface, b->surface);
-    if (!order) order = order_of(what_of(a), what_of(b));
-    if (!order) order = order_of(a->task, b->task);
+    int order = order_of_text(a->surface, b->surface);
+    if (!order) order = order_of_text(what_of(a), what_of(b));
+    if (!order) order = order_of_text(a->task, b->task);
     return order ? order : a->gain < b->gain ? -1 : a->gain > b->gain;
 }
 

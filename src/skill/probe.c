@@ -33,7 +33,7 @@ static bool read_state_facts(void *state, kl_arena *a, const json_t *value) {
     return true;
 }
 
-static const kli_codec STATE_FACTS = {
+static const kli_codec PROBE_FACTS = {
     state_facts_json, read_state_facts,
     "{\"type\": \"object\", \"additionalProperties\": {\"type\": \"number\"}}"};
 
@@ -102,7 +102,7 @@ void kl_probes_add_state(kl_probes *p, kl_arena *a, const kl_probe_state *s) {
 /* ---- files ------------------------------------------------------------------------------- */
 
 /* A line of either kind: a state has a hash, a probe a place. */
-static kl_err read_line(kl_probes *p, kl_arena *a, kl_str line, kl_str where, kl_error *e) {
+static kl_err read_probe_line(kl_probes *p, kl_arena *a, kl_str line, kl_str where, kl_error *e) {
     json_t *o = NULL;
     kl_probe row = {0};
     kl_probe_state state = {0};
@@ -127,7 +127,7 @@ kl_err kl_probes_read(kl_probes *p, kl_arena *a, const char *path, kl_error *e) 
     int n = 1;
     for (kl_str line; !err && kli_next_line(&line, &text); n++)
         if (kl_str_trim(line).len)
-            err = read_line(p, a, line, kl_arena_printf(a, "%s, line %d", path, n), e);
+            err = read_probe_line(p, a, line, kl_arena_printf(a, "%s, line %d", path, n), e);
     return err;
 }
 
@@ -142,7 +142,7 @@ kl_err kl_probes_load(kl_probes *out, kl_arena *a, const char *dir, kl_error *e)
     return err;
 }
 
-static int by_place(const void *x, const void *y) {
+static int by_row_place(const void *x, const void *y) {
     return strcmp(((const kl_probe *)x)->place.ptr, ((const kl_probe *)y)->place.ptr);
 }
 static int by_hash(const void *x, const void *y) {
@@ -167,7 +167,7 @@ static kl_err write_lines(const char *dir, const char *name, kl_buf *lines, kl_e
 kl_err kl_probes_keep(kl_probes *p, const char *dir, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kl_buf rows = {0}, states = {0};
-    if (p->n) qsort(p->at, p->n, sizeof *p->at, by_place);
+    if (p->n) qsort(p->at, p->n, sizeof *p->at, by_row_place);
     if (p->n_states) qsort(p->states, p->n_states, sizeof *p->states, by_hash);
     for (size_t i = 0; i < p->n; i++) add_record(&rows, a, &KL_PROBE, &p->at[i]);
     for (size_t i = 0; i < p->n_states; i++) add_record(&states, a, &KL_PROBE_STATE, &p->states[i]);

@@ -48,14 +48,16 @@ static bool same_features(const plan_state *a, const plan_state *b) {
 }
 
 /* Born there, or tried there already. */
-static bool is_known(const probe_plan *p, const kl_card *c, kl_str hash) {
+static bool was_probed(const probe_plan *p, const kl_card *c, const plan_state *s) {
+    const kl_str task = s->start->task->name;
     for (int i = 0; i < c->n_trials; i++)
-        if (kl_str_eq(c->trials[i].start_hash, hash) || kl_str_eq(c->trials[i].result_hash, hash))
+        if (kl_str_eq(c->trials[i].task, task) && (kl_str_eq(c->trials[i].start_hash, s->hash) ||
+                                                   kl_str_eq(c->trials[i].result_hash, s->hash)))
             return true;
     for (size_t i = 0; i < p->known->n; i++) {
         const kl_probe *row = &p->known->at[i];
-        if (kl_str_eq(row->card, c->name) && kl_str_eq(row->state, hash) &&
-            row->outcome != KL_PROBE_UNDECIDED)
+        if (kl_str_eq(row->card, c->name) && kl_str_eq(row->state, s->hash) &&
+            kl_str_eq(row->task, task) && row->outcome != KL_PROBE_UNDECIDED)
             return true;
     }
     return false;
@@ -129,7 +131,7 @@ int kl_probe_plan(kl_probe_cell **out, kl_arena *a, const kl_card *const *cards,
     const int n = distinct_states(states, a, starts, n_starts);
     for (int i = 0; i < n_cards; i++)
         for (int k = 0; k < n; k++)
-            if (of_surface(cards[i], &states[k]) && !is_known(&p, cards[i], states[k].hash))
+            if (of_surface(cards[i], &states[k]) && !was_probed(&p, cards[i], &states[k]))
                 add_cell(&p, cards[i], &states[k]);
     if (p.n) qsort(p.cells, (size_t)p.n, sizeof *p.cells, most_worth_first);
     *out = p.cells;

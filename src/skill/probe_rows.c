@@ -75,7 +75,7 @@ const kl_verdict *kl_kept_verdict_of(const kl_kept_verdicts *k, kl_str kernel) {
 
 /* ---- states ------------------------------------------------------------------------------ */
 
-static void add_number(kl_traits *t, kl_str name, double value) {
+static void add_fact(kl_traits *t, kl_str name, double value) {
     if (!isfinite(value)) return;
     KL_ASSERT(t->n < (int)KL_COUNT(t->at)); /* asserted below: each has room */
     t->at[t->n++] = (kl_feature){name, value};
@@ -95,11 +95,10 @@ void kl_probe_state_of(kl_probe_state *out, kl_arena *a, const kl_kernel *k, con
     for (int i = 0; i < KL_FACT_COUNT; i++) {
         const kl_fact_row *row = kl_fact_each(KL_FACT_OF_STATE, i);
         if (f->at[i].known && row->kind != KL_FACT_TEXT)
-            add_number(&out->facts, kl_str_of(row->name), f->at[i].number);
+            add_fact(&out->facts, kl_str_of(row->name), f->at[i].number);
     }
     for (int i = 0; i < KL_GAIN_FEATURES; i++)
-        add_number(&out->facts, kl_arena_printf(a, "gain.%s", kl_gain_feature_name(i)),
-                   features[i]);
+        add_fact(&out->facts, kl_arena_printf(a, "gain.%s", kl_gain_feature_name(i)), features[i]);
 }
 
 /* ---- lineages ---------------------------------------------------------------------------- */
@@ -127,8 +126,8 @@ static kl_probe row_of_lineage(const kl_lineage *from, const kl_edge *d, const k
                       .tries = 1};
 }
 
-static void add_edge(kl_probes *p, kl_arena *a, const kl_lineage *from, const kl_edge *d,
-                     const kl_library *l) {
+static void add_edge_row(kl_probes *p, kl_arena *a, const kl_lineage *from, const kl_edge *d,
+                         const kl_library *l) {
     kl_probe row = row_of_lineage(from, d, l);
     row.place = kl_arena_printf(a, "%.*s/%.*s", KL_STR_ARG(from->name),
                                 KL_STR_ARG(from->states[d->to].name));
@@ -175,7 +174,7 @@ void kl_probes_of_lineage(kl_probes *p, kl_arena *a, const kl_lineage *from,
     KL_ASSERT(from->n_states == from->n_edges + 1); /* law 4 */
     for (int i = 0; i < from->n_edges; i++) {
         const kl_edge *d = &from->edges[i];
-        add_edge(p, a, from, d, l);
+        add_edge_row(p, a, from, d, l);
         for (int k = 0; k < d->n_rejections; k++)
             if (kl_str_eq(d->rejections[k].stage, KL_S("rederive")))
                 add_rejection(p, a, from, d, k, l, kept);
@@ -237,7 +236,7 @@ typedef struct {
     kl_task *task; /* the one that was asked for last */
 } run_rows;
 
-static kl_err read_steps(run_rows *x, kl_error *e) {
+static kl_err read_run_steps(run_rows *x, kl_error *e) {
     kl_store_step *rows;
     const kl_str where = KL_S("journal: step");
     kl_err err = kl_store_step_list(&rows, &x->n, x->store, x->arena, x->run->id.ptr, e);
@@ -266,7 +265,7 @@ static int64_t spent_before(const run_rows *x, size_t i) {
     return first ? 0 : x->steps[i - 1].spent_microusd;
 }
 
-static kl_decision call_of(kl_str word) {
+static kl_decision call_named(kl_str word) {
     for (int c = KL_DECISION_SAME; c < KL_DECISION_UNDECIDED; c++)
         if (kl_str_eq(word, kl_str_of(kl_decision_name((kl_decision)c)))) return (kl_decision)c;
     return KL_DECISION_UNDECIDED;
@@ -310,7 +309,7 @@ static bool goes_on(const run_rows *x, size_t i) {
 }
 
 static void take_step(kl_probe *row, const run_rows *x, const kl_step *s) {
-    const kl_probe_outcome outcome = outcome_of(s->outcome, call_of(s->call));
+    const kl_probe_outcome outcome = outcome_of(s->outcome, call_named(s->call));
     const bool better = outcome > row->outcome && outcome != KL_PROBE_UNDECIDED;
     row->tries++;
     if (row->tries > 1 && !better) return;
@@ -318,7 +317,7 @@ static void take_step(kl_probe *row, const run_rows *x, const kl_step *s) {
     row->gain = s->gain, row->low = s->gain_low, row->high = s->gain_high;
     row->noise = s->gain_noise;
     row->result = outcome >= KL_PROBE_SLOWER ? s->kernel : KL_S("");
-    row->verdict = s->verdict;
+    row->verdict = outcome > KL_PROBE_NO_EDIT ? s->verdict : KL_S("");
     row->why = one_line(x->arena, s->why);
 }
 
@@ -368,7 +367,7 @@ static void add_step_state(run_rows *x, const kl_step *s) {
     kl_probes_add_state(x->out, x->arena, &state);
 }
 
-static kl_str model_of(kl_arena *a, const kl_store_run *run) {
+static kl_str run_model(kl_arena *a, const kl_store_run *run) {
     json_t *o = NULL;
     kl_str model = KL_S("");
     if (!kli_json_parse(&o, run->json, KL_S("journal"), kl_ignored()))
@@ -380,8 +379,8 @@ static kl_str model_of(kl_arena *a, const kl_store_run *run) {
 kl_err kl_probes_of_run(kl_probes *p, kl_arena *a, kl_store *s, const kl_store_run *run,
                         const kl_library *l, kl_error *e) {
     run_rows x = {
-        .out = p, .arena = a, .store = s, .run = run, .library = l, .model = model_of(a, run)};
-    const kl_err err = read_steps(&x, e);
+        .out = p, .arena = a, .store = s, .run = run, .library = l, .model = run_model(a, run)};
+    const kl_err err = read_run_steps(&x, e);
     for (size_t i = 0; !err && i < x.n; i++) add_step_state(&x, &x.steps[i]);
     for (size_t i = 0; !err && i < x.n; i++)
         if (is_application(&x.steps[i])) i = add_application(&x, i);

@@ -545,8 +545,9 @@ def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
 def test_cells_are_probed_through_a_mailbox_and_kept(p):
     name, box, library = lifted(p), p.folder / "box", ("--library", "library")
     probe = ("probe", "--cards", name, "--states", "experts", "--starts", "starts", "--quick", *library)
-    p.run(*probe, "--dry-run", "--budget-total", "0.01").is_("ok", "0 of 1 cells")
-    p.run(*probe, "--dry-run").is_("ok", "1 of 1 cells", "running/c/1-other.c")
+    p.run(*probe, "--dry-run", "--budget-total", "0.01").is_("ok", "0 of 2 cells")
+    probe += ("--budget-total", "0.1")  # of two states one is affordable
+    p.run(*probe, "--dry-run").is_("ok", "1 of 2 cells", "running/c/1-other.c")
     p.run("probe", "--cards", "no-such-card", "--dry-run", *library).is_("usage", "no card named")
     p.run("probe", "--states", "elsewhere", "--dry-run", *library).is_("usage", "lineages, experts or naive")
     asked = (*probe, "--model", f"mailbox:{box}", "--once", "--store", "box.db")
@@ -561,7 +562,7 @@ def test_cells_are_probed_through_a_mailbox_and_kept(p):
     assert (row["card"], row["outcome"], row["tries"], row["origin"]) == (name, "faster", 2, "materialize") and 2 < row["low"] <= row["gain"], row
     states = [json.loads(line) for line in (p.folder / "library/states.jsonl").read_text().splitlines()]
     assert {row["state"], row["result"]} >= {state["hash"] for state in states} and states, states
-    p.run(*probe, "--dry-run").is_("ok", "0 of 0 cells")  # what is known is not asked again
+    p.run(*probe, "--dry-run").is_("ok", "1 of 1 cells", "summing/c/1-other.c")  # what is known is not asked again
     p.run("probe", "show", *library).is_("ok", name, "n = 1, 1 faster")
 
     declined = (*probe, "--model", recording(p, [DONE], f"{name}/running/c/1-other.c", "materialize running/c/1-other.c"), "--store", "done.db")
