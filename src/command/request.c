@@ -41,15 +41,16 @@ static kl_err list_folder(task_list *l, kl_arena *a, const char *dir, kl_error *
 kl_err kli_request_tasks(kl_str **paths, size_t *n, kl_arena *a, kl_error *e) {
     task_list l = {.paths = KL_ARRAY(a, kl_str, MAX_TASKS)};
     const char *named = getenv("KLINEAGE_TASKS");
-    kl_err err = named && *named ? list_folder(&l, a, named, e) : KL_OK;
+    const bool told = named && *named;
+    kl_err err = told ? list_folder(&l, a, named, e) : KL_OK;
     kl_str above = kli_fs_self_dir(a);
-    while (!err && above.len > 1) {
+    while (!err && !told && above.len > 1) {
         err = list_folder(&l, a, kli_fs_join(a, above.ptr, "tasks").ptr, e);
         if (!err)
             err = list_folder(&l, a, kli_fs_join(a, above.ptr, "share/klineage/tasks").ptr, e);
         above = kli_fs_dirname(a, above.ptr);
     }
-    if (!err) err = list_folder(&l, a, "tasks", e);
+    if (!err && !told) err = list_folder(&l, a, "tasks", e);
     KL_ASSERT(l.n <= MAX_TASKS);
     *paths = l.paths;
     *n = l.n;

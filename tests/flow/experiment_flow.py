@@ -277,7 +277,7 @@ def test_long_killed_and_gone_on_with(p):
             time.sleep(0.02)
     calm(p, experiment(p, file, "--model", model, "--jobs", "2")).is_("ok", "4 of 4 tracks finished")
     mine = kept(database(p), run)
-    verdicts = ("verdict", "ratio", "low", "high", "median_ns", "why")  # measured anew
+    verdicts = ("verdict", "ratio", "low", "high", "median_ns", "why", "gain", "gain_low", "gain_high", "gain_floor", "call")  # measured anew
     def told(steps):
         return [(track, n, {k: v for k, v in step.items() if k not in verdicts}) for track, n, step in steps]
     assert told(mine[0]) == told(reference[0])
