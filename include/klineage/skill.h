@@ -355,7 +355,8 @@ typedef struct {
 #define KL_DEF_PROBE_STATE KL_MEMBER
 #include <klineage/skill.def>
 } kl_probe_state;
-extern const kl_record KL_PROBE, KL_PROBE_STATE;
+extern const kl_record KL_PROBE;
+extern const kl_record KL_PROBE_STATE;
 
 typedef struct {
     kl_probe *at; /* sorted by place, once they were kept or loaded */

@@ -216,7 +216,7 @@ static const struct {
     {HEAD "policies: generate\nworkloads: [softmax]\n", 3, "expected a list"},
     {HEAD "policies:\nworkloads: [softmax]\n", 3, "expected a list"},
     {HEAD "policies: [generate, greedy]\nworkloads: [softmax]\n", 3,
-     "no policy named 'greedy': there are klineage, generate"},
+     "no policy named 'greedy': there are klineage, klineage-gain, generate"},
     {HEAD "policies: [generate, generate]\nworkloads: [softmax]\n", 3,
      "two policies named 'generate'"},
     {HEAD "policies:\n- {name: x, trials: 1}\nworkloads: [softmax]\n", 4, "missing key policy"},
@@ -296,8 +296,9 @@ static void test_experiment_plan__parameters_are_known_and_within_bounds(void **
     assert_int_equal(x.policies[0].n_settings, 1);
     assert_true(x.policies[0].settings[0].value >= q->most &&
                 x.policies[0].settings[0].value <= q->most);
-    assert_err(KL_EINVAL, load(&x, kl_arena_printf(arena, form, p->name, q->name,
-                                                   kl_arena_printf(arena, "%g", q->most + 1).ptr)));
+    assert_err(KL_EINVAL,
+               load(&x, kl_arena_printf(arena, form, p->name, q->name,
+                                        kl_arena_printf(arena, "%g", 2 * q->most + 1).ptr)));
     assert_contains(e.message, "must be from");
     assert_contains(e.where, "x.yaml:6:");
     assert_err(KL_EINVAL, load(&x, kl_arena_printf(arena, form, p->name, q->name, "lots")));
