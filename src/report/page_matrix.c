@@ -14,13 +14,13 @@ typedef struct {
     size_t n;
     kl_str *tasks;
     int n_tasks;
-} matrix;
+} page_grid;
 
 static int by_task(const void *x, const void *y) {
     return strcmp(((const kl_str *)x)->ptr, ((const kl_str *)y)->ptr);
 }
 
-static void find_tasks(matrix *m, kl_arena *a) {
+static void find_tasks(page_grid *m, kl_arena *a) {
     m->tasks = KL_ARRAY(a, kl_str, m->n + 1);
     for (size_t i = 0; i < m->n; i++) {
         bool known = false;
@@ -53,7 +53,7 @@ static bool same_row(const kl_matrix_cell *a, const kl_matrix_cell *b) {
 
 /* Cells of one card stand together and in the order of their tasks; returns where the next begins.
  */
-static size_t matrix_row(kl_buf *out, const matrix *m, size_t i) {
+static size_t matrix_row(kl_buf *out, const page_grid *m, size_t i) {
     const kl_matrix_cell *first = &m->cells[i];
     kl_buf_printf(out, "<tr><th>");
     kli_text(out, first->what);
@@ -74,7 +74,7 @@ static size_t matrix_row(kl_buf *out, const matrix *m, size_t i) {
 
 void kli_matrix(kl_buf *out, kl_arena *a, const kli_facts *f) {
     kl_matrix_cell *cells;
-    matrix m = {.n = kl_probes_matrix(&cells, a, &f->probes)};
+    page_grid m = {.n = kl_probes_matrix(&cells, a, &f->probes)};
     if (!m.n) return;
     m.cells = cells;
     find_tasks(&m, a);
