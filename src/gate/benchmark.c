@@ -83,7 +83,8 @@ static const double MISSES_OF_MEAN = 0.04, /* share of comparisons whose early e
     MISSES_OF_MEDIAN = 0.01;               /* most: one in twenty */
 static const uint64_t DRAWN_BYTES = 2ull << 30, /* of input sets on a device, at most, ... */
     DEVICE_BYTES = 8ull << 30;                  /* ... and of slots; both sides have their own */
-enum { DRAWN_PART = 32, DEVICE_PART = 8 };      /* so much of its memory is less on a small one */
+enum { PATIENCE_TIMES = 100 };
+enum { DRAWN_PART = 32, DEVICE_PART = 8 }; /* so much of its memory is less on a small one */
 
 static double real_or(double v, double otherwise) { return v > 0 ? v : otherwise; }
 
@@ -113,6 +114,15 @@ static uint32_t warm_calls(const kli_benchmark *r, const kli_side *s) {
                                       : s->estimate_ns <= SLOW_NS;
 }
 
+/* So many times what its calls took before; the most of a kernel that is not known yet.  Who ran
+ * and does not end when it is timed hangs. */
+static int64_t patience_for(const kli_benchmark *r, const kli_side *s, uint32_t calls) {
+    const bool own = s->executable == &r->c->candidate;
+    const double one_ns = fmax(s->estimate_ns, own ? (double)r->c->checked_ns : 0);
+    const double limit_ns = one_ns > 0 ? PATIENCE_TIMES * one_ns * calls : PROFILE_PATIENCE_NS;
+    return (int64_t)fmin(fmax(limit_ns, PROFILE_PATIENCE_LEAST_NS), PROFILE_PATIENCE_NS);
+}
+
 static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, uint8_t poison,
                           double *ns, kl_fault *fault, kl_error *e) {
     const uint32_t warm = warm_calls(r, s);
@@ -127,8 +137,8 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
     double values[MAX_EVENTS];
     ready_slots(r, s, first, warm, poison);
     const int64_t start = kli_now_ns();
-    const kl_err err =
-        kli_runner_time(s->executable->runner, fault, values, &q, PROFILE_PATIENCE_NS, e);
+    const kl_err err = kli_runner_time(s->executable->runner, fault, values, &q,
+                                       patience_for(r, s, s->calls + warm), e);
     if (err || fault->kind) return err;
     const kl_sample clock = kli_runner_sample(s->executable->runner);
     r->disturbed |= clock.preempted || clock.late || clock.stolen;
@@ -326,8 +336,8 @@ static kl_err time_short(kli_benchmark *r, uint32_t calls, kli_check_outcome *f,
     double values[MAX_EVENTS];
     kl_fault fault = {0};
     ready_slots(r, &r->candidate, first, q.warm, poison);
-    kl_err err =
-        kli_runner_time(r->c->candidate.runner, &fault, values, &q, PROFILE_PATIENCE_NS, e);
+    kl_err err = kli_runner_time(r->c->candidate.runner, &fault, values, &q,
+                                 patience_for(r, &r->candidate, calls + q.warm), e);
     if (err) return err;
     kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
     if (f->ok && shared) check_idle_slots(r, first, calls, whole, poison, f);

@@ -16,7 +16,8 @@ enum {
 #define SHORTEST_BATCH_NS 2e5 /* below this the exchange with the runner begins to show */
 #define SHARED_BYTES                                                                               \
     (256ull << 20) /* host pages: every input is drawn, every output poisoned by this process */
-#define PROFILE_PATIENCE_NS (120ll * 1000000000ll)
+#define PROFILE_PATIENCE_NS (120ll * 1000000000ll)      /* the most for one request ... */
+#define PROFILE_PATIENCE_LEAST_NS (10ll * 1000000000ll) /* ... and the least */
 
 typedef struct {
     kli_executable *executable;

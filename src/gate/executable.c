@@ -33,8 +33,10 @@ int kli_last_core(void) {
     return last;
 }
 
-int kli_runner_core(const kl_gate *g, const kl_plan *plan) {
-    return plan->threads > 1 ? -1 : g->core;
+/* Events of the device time its kernels, and gates that check on it at the same time would share
+ * that core. */
+int kli_runner_core(const kl_gate *g, const kl_backend *b, const kl_plan *plan) {
+    return plan->threads > 1 || !b->parent_clock ? -1 : g->core;
 }
 
 static bool is_script(kl_str file) { return kl_str_ends(file, KL_S(".py")); }
@@ -236,7 +238,8 @@ static kl_err load_and_bind(kli_executable *a, kli_problem *s, kli_evaluation *c
         a == c->oracle ? &a->plan
                        : &s->plan; /* the oracle is never timed: it may use all its threads */
     if (!err)
-        err = kli_runner_place(a->runner, kli_runner_core(c->gate, load), (int)a->plan.threads, e);
+        err = kli_runner_place(a->runner, kli_runner_core(c->gate, c->backend, load),
+                               (int)a->plan.threads, e);
     if (!err) err = kli_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
     KL_ASSERT(a != c->oracle || a->trusted); /* law 2: no candidate maps the oracle's pages */
     if (a == c->oracle) memset(s->answer_of, 0, sizeof s->answer_of); /* its memory is new */

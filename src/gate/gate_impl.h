@@ -211,9 +211,9 @@ void kli_executable_leave(kli_executable *a,
 void kli_gate_reap(kl_gate *g);        /* ... here: its memory is free */
 kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id,
                             kl_error *e); /* a runner for a candidate that is not known yet */
-int kli_runner_core(const kl_gate *g,
-                    const kl_plan *plan); /* -1: of no core's own, since it has threads */
-int kli_last_core(void);                  /* that this thread may use; -1 when there is but one */
+/* -1: no core of its own: it has threads, or the device keeps its time. */
+int kli_runner_core(const kl_gate *g, const kl_backend *b, const kl_plan *plan);
+int kli_last_core(void); /* that this thread may use; -1 when there is but one */
 
 /* inputs.c */
 void kli_inputs_plan(kli_problem *s, const kli_evaluation *c); /* what is drawn where */

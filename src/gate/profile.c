@@ -215,7 +215,7 @@ kl_err kli_profile(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, k
     kli_evaluation_stage_end(c, "wait");
     kl_verdict *v = c->verdict;
     cpu_set_t old;
-    kli_leave_core(kli_runner_core(c->gate, &real->plan), &old);
+    kli_leave_core(kli_runner_core(c->gate, c->backend, &real->plan), &old);
     kl_err err =
         c->opts->against ? compare_with_opponent(c, real, f, e) : each_baseline(c, real, f, e);
     if (!err && f->ok &&
