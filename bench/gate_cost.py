@@ -90,7 +90,7 @@ ROWS = {
     "cpu": [
         Row("verdict", "CPU verdict beyond compile and runs, gemm 64³", "358 ms", "60 ms", "30 ms", 90,
             "{bin}/bench_verdict gemm tasks/gemm/naive.c tiny 20", "{bin}/bench_verdict gemm tasks/gemm/naive.c tiny 2", milliseconds),
-        Row("aa", "A/A cv at 3 µs, 30 µs, 1 ms, CPU", ".18, .37, .13 %", ".2 %", ".1 %", 150,
+        Row("aa", "A/A cv at 3 µs, 30 µs, 1 ms, CPU", ".18, .37, .13 %", ".2 %", ".1 %", 700,
             "bench/aa.py --surface c --repeats 20 --bin {bin}/klineage", "bench/aa.py --surface c --repeats 2 --only 1ms --bin {bin}/klineage", spreads),
         Row("peers", "one verdict to 0.5 % beside hyperfine, nanobench, Google Benchmark, pytest-benchmark", "–", "ahead at equal spread", "", 460,
             "bench/peers.py --surface c --bin {bin} --peers {peers} --seconds {seconds}",
