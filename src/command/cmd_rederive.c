@@ -27,21 +27,30 @@ static kl_err cmd_rederive_body(kl_track *t, void *ctx, kl_error *e) {
                                e);
 }
 
-/* Is the number in "9,10,14"? */
+/* The next number of "9,10,14"; -1 for what is none. */
+static bool next_number(long *n, const char **list) {
+    if (!*list) return false;
+    char *end;
+    *n = strtol(*list, &end, 10);
+    if (end == *list || (*end && *end != ',')) *n = -1;
+    *list = strchr(*list, ',');
+    if (*list) ++*list;
+    return true;
+}
+
 static bool listed(const char *list, int number) {
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strtol(at, NULL, 10) == number) return true;
+    for (long n; next_number(&n, &list);)
+        if (n == number) return true;
     return false;
 }
 
 static kl_err check_edges(const char *list, const kl_lineage *l, kl_error *e) {
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        const long n = strtol(at, NULL, 10);
+    const char *rest = list;
+    for (long n; next_number(&n, &rest);)
         if (n < 1 || n > l->n_edges || !l->edges[n - 1].pays)
             return kl_fail(e, KL_EINVAL, NULL,
                            "--edges '%.40s': no profitable edge leads to such a state", list),
                    kl_hint(e, "klineage lineage show lists them: K1 to K%d", l->n_edges);
-    }
     return KL_OK;
 }
 

@@ -90,7 +90,7 @@ bool kli_option_fits(const kli_option *o, int command);
 
 /* ---- a request --------------------------------------------------------------------------- */
 
-#define KL_MAX_WORDS 8
+#define KL_MAX_WORDS 18 /* of a command line: those of the command, and what it takes */
 
 struct kli_args {
     int command; /* kli_command_id, or -1: none was named */

@@ -1,7 +1,8 @@
 /* command_test.c - the table is sound and the pages made from it are whole.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
-#include "command/effort.h"
+#include "command/command.h"
+#include <stdio.h>
 
 static void test_command_table__every_command_has_an_example(void **state) {
     (void)state;
@@ -95,27 +96,33 @@ static void test_command_pages__name_every_command_and_option(void **state) {
     assert_false(kli_page_generate(&(kl_buf){0}, KL_S("pdf")));
 }
 
-/* A number is what was typed or refused, never what is left of it in a few bits. */
-static void test_command_effort__counts_are_not_wrapped(void **state) {
+/* A command takes as many words as its usage says, its own words among them. */
+static void test_command_table__all_words_fit(void **state) {
     (void)state;
-    kl_error e = {0};
-    int n;
-    kli_args args = {0};
-    assert_ok(kli_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
-    assert_int_equal(n, 3);
-    args.values[KL_OPTION_TRIES] = "30";
-    assert_ok(kli_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
-    assert_int_equal(n, 30);
-    static const char *const refused[] = {"0", "31", "256", "4294967297", "18446744073709551615"};
-    for (size_t i = 0; i < KL_COUNT(refused); i++) {
-        args.values[KL_OPTION_TRIES] = refused[i];
-        assert_err(KL_EINVAL, kli_effort_count(&n, &args, KL_OPTION_TRIES, 3, KL_MAX_TRIES, &e));
-        assert_contains(e.message, "--tries");
+    for (const kl_command *c = kli_commands; c->words; c++) {
+        const int own = strchr(c->words, ' ') ? 2 : 1;
+        if (own + c->max_words > KL_MAX_WORDS) fail_msg("%s takes %d", c->words, c->max_words);
     }
-    args.values[KL_OPTION_JOBS] = "256";
-    assert_int_equal(kli_effort_tracks(&args).jobs, 256);
-    args.values[KL_OPTION_JOBS] = "4294967300";
-    assert_int_equal(kli_effort_tracks(&args).jobs, 256);
+}
+
+/* Every example is a line of its command. */
+static void test_command_table__examples_are_of_their_command(void **state) {
+    (void)state;
+    for (const kli_example *x = kli_examples; x->line; x++) {
+        char begin[80];
+        snprintf(begin, sizeof begin, "klineage %s", kli_commands[x->command].words);
+        assert_true(kl_str_starts(kl_str_of(x->line), kl_str_of(begin)));
+    }
+}
+
+static void test_command_number__is_what_was_typed(void **state) {
+    kli_args args = {0};
+    (void)state;
+    assert_int_equal(kli_args_number(&args, KL_OPTION_LIMIT, 50), 50);
+    args.values[KL_OPTION_LIMIT] = "0";
+    assert_int_equal(kli_args_number(&args, KL_OPTION_LIMIT, 50), 0);
+    args.values[KL_OPTION_LIMIT] = "18446744073709551615";
+    assert_true(kli_args_number(&args, KL_OPTION_LIMIT, 50) == UINT64_MAX);
 }
 
 int main(void) {
@@ -126,7 +133,9 @@ int main(void) {
         cmocka_unit_test(test_command_suggest__finds_slips_and_nothing_else),
         cmocka_unit_test(test_command_wrap__breaks_at_words_and_keeps_code),
         cmocka_unit_test(test_command_pages__name_every_command_and_option),
-        cmocka_unit_test(test_command_effort__counts_are_not_wrapped),
+        cmocka_unit_test(test_command_table__all_words_fit),
+        cmocka_unit_test(test_command_table__examples_are_of_their_command),
+        cmocka_unit_test(test_command_number__is_what_was_typed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

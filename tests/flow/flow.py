@@ -203,7 +203,7 @@ def test_schemas_and_tables_of_records_are_current(p):
     assert made == kept, "docs/formats/records.md has drifted: klineage --generate records > docs/formats/records.md"
     made, kept = p.run("--generate", "facts").is_("ok").out, (p.source / "docs/formats/facts.md").read_text()
     assert made == kept, "docs/formats/facts.md has drifted: klineage --generate facts > docs/formats/facts.md"
-    for name in ("verdict", "lineage", "card-evidence", "step", "charge", "job", "facts"):
+    for name in ("verdict", "lineage", "card-evidence", "step", "charge", "job", "probe", "probe-state", "facts"):
         made, kept = p.run("--generate", f"schema-{name}").is_("ok").out, (p.source / f"docs/schema/{name}.schema.json").read_text()
         assert made == kept, f"klineage --generate schema-{name} > docs/schema/{name}.schema.json"
 
