@@ -117,8 +117,10 @@ static void roff_option(kl_buf *out, const kli_option *o) {
     if (o->letter) kl_buf_printf(out, "\\fB\\-%c\\fR, ", o->letter);
     kl_buf_printf(out, "\\fB\\-\\-");
     for (const char *p = o->name; *p; p++) kl_buf_printf(out, *p == '-' ? "\\%c" : "%c", *p);
-    kl_buf_printf(out, "\\fR%s\\fI%s\\fR\n",
-                  o->value[0] && o->kind != KL_OPTION_IS_MAYBE ? " " : "", o->value);
+    kl_buf_printf(out, "\\fR%s\\fI", o->value[0] && o->kind != KL_OPTION_IS_MAYBE ? " " : "");
+    for (const char *p = o->value; *p; p++)
+        kl_buf_printf(out, *p == '|' ? "%c\\:" : "%c", *p); /* a line may end there */
+    kl_buf_printf(out, "\\fR\n");
     roff_of(out, o->doc);
 }
 
@@ -147,7 +149,8 @@ static void roff_command(kl_buf *out, int command) {
 
 void kli_page_man(kl_buf *out) {
     kl_buf_add(out,
-               KL_S(".TH KLINEAGE 1 \"\" \"klineage " KL_VERSION "\" \"User Commands\"\n.SH NAME\n"
+               KL_S(".TH KLINEAGE 1 \"\" \"klineage " KL_VERSION "\" \"User Commands\"\n.ad l\n"
+                    ".SH NAME\n"
                     "klineage \\- a referee for compute kernels\n.SH SYNOPSIS\n"
                     "\\fBklineage\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] ...\n.SH DESCRIPTION\n"
                     "Compiles, checks and times a candidate kernel, and accepts or rejects it with "

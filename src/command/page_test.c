@@ -206,7 +206,8 @@ static void test_page_reference__is_sound_markdown(void **state) {
 /* ---- man ---------------------------------------------------------------------------------- */
 
 static bool is_stray_request(const char *line, size_t n) {
-    static const char *const KNOWN[] = {"TH ", "SH ", "SS ", "TP", "PP", "nf", "fi", "RS", "RE"};
+    static const char *const KNOWN[] = {"TH ", "SH ", "SS ", "TP", "PP",
+                                        "nf",  "fi",  "RS",  "RE", "ad l"};
     if (!n || (line[0] != '.' && line[0] != '\'')) return false;
     for (size_t i = 0; i < KL_COUNT(KNOWN); i++)
         if (line[0] == '.' && strncmp(line + 1, KNOWN[i], strlen(KNOWN[i])) == 0) return false;
