@@ -295,12 +295,12 @@ kl_str kli_listing_hottest(kl_arena *a, kl_str code) {
 /* ---- remarks ----------------------------------------------------------------------------- */
 
 static kl_str listing_behind(kl_str s, const char *what) {
-    const char *at = memmem(s.ptr, s.len, what, strlen(what));
+    const char *at = s.len ? memmem(s.ptr, s.len, what, strlen(what)) : NULL;
     return at ? after(s, (size_t)(at - s.ptr) + strlen(what)) : (kl_str){0};
 }
 
 static kl_str listing_before(kl_str s, const char *what) {
-    const char *at = memmem(s.ptr, s.len, what, strlen(what));
+    const char *at = s.len ? memmem(s.ptr, s.len, what, strlen(what)) : NULL;
     return at ? (kl_str){s.ptr, (size_t)(at - s.ptr)} : s;
 }
 
@@ -339,7 +339,7 @@ kl_str kli_listing_remarks(kl_arena *a, kl_str log) {
     for (kl_str text, said; n < MAX_REMARKS && kli_code_line(&text, &log);) {
         if (!remark_of(&said, &line, a, text)) continue;
         const kl_str row = kl_arena_printf(a, "line %d: %.*s\n", line, KL_STR_ARG(said));
-        if (memmem(kl_buf_str(&b).ptr, b.len, row.ptr, row.len)) continue;
+        if (b.len && memmem(b.ptr, b.len, row.ptr, row.len)) continue;
         kl_buf_add(&b, row);
         n++;
     }

@@ -151,7 +151,7 @@ static kl_err read_words(args_reader *r) {
             err = positional(r, word);
         if (!err || first) continue;
         first = err;
-        r->error = NULL; /* the first mistake is the one to tell; the rest is read for --json and
+        r->error = kl_ignored(); /* the first mistake is told; the rest is read for --json and
                             --color */
     }
     return first;

@@ -116,7 +116,7 @@ static kl_str flags_of(kl_arena *a, const code_changes *c) {
 /* ---- prose ------------------------------------------------------------------------------- */
 
 static kl_str first_paragraph(kl_str text) {
-    const char *end = memmem(text.ptr, text.len, "\n\n", 2);
+    const char *end = text.len ? memmem(text.ptr, text.len, "\n\n", 2) : NULL;
     return end ? kli_between(text.ptr, end) : text;
 }
 
