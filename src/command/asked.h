@@ -9,6 +9,7 @@
 #define KL_COMMAND_ASKED_H
 #include "base/fs.h"
 #include "base/json.h"
+#include "base/proc.h"
 #include "command/command.h"
 #include "kit/kit.h"
 #include <stdlib.h>
@@ -71,6 +72,28 @@ static inline kl_err asked(kli_command_id id, const char *const *words) {
 
 /* ASK(COST, run, NULL) */
 #define ASK(id, ...) asked(KL_COMMAND_##id, (const char *const[]){__VA_ARGS__})
+
+/* ---- a library to write to ---------------------------------------------------------------- */
+
+#define SHIPPED KL_TEST_ROOT "/library"
+
+static inline void copy(const char *from, const char *to) {
+    const char *const argv[] = {"cp", "-r", from, to, NULL};
+    kli_proc_result r;
+    assert_ok(kli_fs_mkdirs(kli_fs_dirname(arena, to).ptr, &e));
+    assert_ok(kli_proc_run(&r, arena, &(kli_proc_spec){.argv = argv}, &e));
+    assert_int_equal(r.exit_code, 0);
+}
+
+/* From now on the library of the test, with one more of the shipped parts: "admitted/pack-b-c". */
+static inline void mine_has(const char *part) {
+    copy(kli_fs_join(arena, SHIPPED, part).ptr, kli_fs_join(arena, kit_path("mine"), part).ptr);
+    always(KL_OPTION_LIBRARY, kit_path("mine"));
+}
+
+static inline const char *mine(const char *part) {
+    return kli_fs_join(arena, kit_path("mine"), part).ptr;
+}
 
 /* ---- looking at the document -------------------------------------------------------------- */
 
