@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/fs.h"
 #include <klineage/skill.h>
-#include <string.h>
 
 typedef struct {
     const kl_group *group;
@@ -15,9 +14,7 @@ typedef struct {
     kl_card *card;
     const kl_card *before; /* a candidate of that name that was lifted earlier; NULL: none */
     bool kept_out;         /* an admitted card has the name */
-    bool unrecorded; /* a replay, whose recording was made of other edges: nobody is there to write
-                        it up */
-    kl_error error;  /* of its track */
+    kl_error error;        /* of its track */
 } lift_job;
 
 static kl_err cmd_lift_body(kl_track *t, void *ctx, kl_error *e) {
@@ -52,11 +49,6 @@ static void cmd_lift_show(kli_command_result *out, const lift_job *jobs, int n, 
     json_t *rows = json_array();
     for (int i = 0; i < n; i++) {
         const kl_group *g = jobs[i].group;
-        if (jobs[i].unrecorded) {
-            kl_buf_printf(&out->text, "%-34.*s skipped: not in the recording\n",
-                          KL_STR_ARG(g->name));
-            continue;
-        }
         kl_buf_printf(&out->text, "%-34.*s from %d transition%s, expected %.3gx%s\n",
                       KL_STR_ARG(g->name), g->n_births, g->n_births == 1 ? "" : "s",
                       jobs[i].card->expected_gain,
@@ -73,17 +65,6 @@ static void cmd_lift_show(kli_command_result *out, const lift_job *jobs, int n, 
     out->json = json_pack("{ss si so}", "schema", "klineage/lifted", "version", 1, "cards", rows);
 }
 
-/* Which edges pay is measured, so a replay can meet a group that was none when it was recorded.
- * Other errors stay what they are. */
-static bool only_unrecorded(lift_job *jobs, int n, const kl_run_opts *o) {
-    const bool replayed = strncmp(o->model, "replay:", 7) == 0 && !o->priced_as;
-    for (int i = 0; i < n; i++) {
-        if (jobs[i].error.code && (!replayed || jobs[i].error.code != KL_ENOENT)) return false;
-        jobs[i].unrecorded = jobs[i].error.code != KL_OK;
-    }
-    return true;
-}
-
 static kl_err cmd_lift_run_tracks(kl_run_opts *o, lift_job *jobs, int n, kl_arena *a,
                                   const kli_args *args, kli_command_result *out, kl_error *e) {
     kl_run *run = NULL;
@@ -98,9 +79,7 @@ static kl_err cmd_lift_run_tracks(kl_run_opts *o, lift_job *jobs, int n, kl_aren
             .ctx = &jobs[i],
             .result = &jobs[i].error};
     kl_err err = kl_run_open(&run, o, e);
-    if (!err && (err = kl_run_tracks(run, tracks, n, &how, e)) == KL_ENOENT &&
-        only_unrecorded(jobs, n, o))
-        err = KL_OK;
+    if (!err) err = kl_run_tracks(run, tracks, n, &how, e);
     if (!err) cmd_lift_show(out, jobs, n, jobs[0].dir);
     kl_run_close(run);
     return err;

@@ -276,9 +276,8 @@ static void test_retrieve__best_first_and_only_admitted(void **state) {
         before = score;
         assert_true(kl_str_eq(said(m, "fit"), KL_S("fits")) ||
                     kl_str_eq(said(m, "fit"), KL_S("unknown")));
-        assert_true(kli_fs_is_dir(kl_arena_printf(arena, SHIPPED "/admitted/%.*s",
-                                                  KL_STR_ARG(said(m, "card")))
-                                      .ptr));
+        assert_true(kli_fs_is_dir(
+            kl_arena_printf(arena, SHIPPED "/admitted/%.*s", KL_STR_ARG(said(m, "card"))).ptr));
         assert_int_equal(json_array_size(json_object_get(m, "similarity")), 4);
     }
 }

@@ -39,7 +39,7 @@ static void plan_value_text(kl_buf *text, const kl_plan *p, const kl_value *v) {
 }
 
 static json_t *plan_triple(const uint32_t v[3]) {
-    return json_pack("[i, i, i]", (int)v[0], (int)v[1], (int)v[2]);
+    return json_pack("[I, I, I]", (json_int_t)v[0], (json_int_t)v[1], (json_int_t)v[2]);
 }
 
 static json_t *plan_launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch *l) {

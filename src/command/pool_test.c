@@ -178,10 +178,10 @@ static void test_probe_plan__the_budget_bounds_the_cells(void **state) {
     assert_true(number(json, "possible") > (int64_t)cells);
     assert_true(kli_json_real_or(json, "dollars", 2) <= 1);
     for (size_t i = 1; i < cells; i++)
-        assert_true(kli_json_real_or(row_of("cells", i), "worth", 9) <=
-                    kli_json_real_or(row_of("cells", i - 1), "worth", 0) ||
-                    !kl_str_eq(said(row_of("cells", i), "fit"),
-                               said(row_of("cells", i - 1), "fit")));
+        assert_true(
+            kli_json_real_or(row_of("cells", i), "worth", 9) <=
+                kli_json_real_or(row_of("cells", i - 1), "worth", 0) ||
+            !kl_str_eq(said(row_of("cells", i), "fit"), said(row_of("cells", i - 1), "fit")));
     plan_with(KL_OPTION_BUDGET_TOTAL, "0.001");
     assert_ok(ASK(PROBE, NULL));
     assert_int_equal(count_of("cells"), 0);
