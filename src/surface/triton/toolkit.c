@@ -17,6 +17,7 @@ static const char LOOK[] = "import importlib.metadata as m, importlib.util as u,
                            "print(os.path.dirname(list(spec.submodule_search_locations)[0]))\n";
 
 static kli_triton_toolkit toolkit;
+static kl_arena *toolkit_arena; /* lives as long as the process */
 static pthread_once_t toolkit_once = PTHREAD_ONCE_INIT;
 
 static kl_str next_line(kl_str *rest) {
@@ -41,7 +42,7 @@ static void read_answer(kli_triton_toolkit *t, kl_arena *a, kl_str text) {
 }
 
 static void toolkit_look(void) {
-    kl_arena *a = kl_arena_new(); /* lives as long as the process */
+    kl_arena *a = toolkit_arena = kl_arena_new();
     const char *chosen = getenv("KLINEAGE_PYTHON");
     toolkit.python = kli_fs_find_program(a, chosen && *chosen ? chosen : "python3");
     const char *argv[] = {toolkit.python.ptr, "-c", LOOK, NULL};
