@@ -2,8 +2,10 @@
  * tell. SPDX-License-Identifier: Apache-2.0 */
 #include "runner_fixture.h"
 #include "backend/cpu_load.h"
+#include "backend/elf.h"
 #include "backend/image.h"
 #include "base/fs.h"
+#include "base/rng.h"
 #include <elf.h>
 
 #define SOURCE                                                                                     \
@@ -227,11 +229,43 @@ static void test_image__says_which_library_is_called(void **state) {
     assert_true(kli_object_imports_from(&o, 0, 0x1000));
 }
 
+/* Every reader of foreign bytes must end, whatever they are. */
+static void test_elf__survives_damage(void **state) {
+    fixture f;
+    kl_error e = {0};
+    kl_str bytes;
+    kli_elf elf;
+    (void)state;
+    fixture_open(&f, KL_BACKEND_CPU);
+    fixture_compile_for(&f, SOURCE, false);
+    assert_ok(kli_fs_read(&bytes, f.arena, f.artefact.path.ptr, 1 << 24, &e));
+    assert_ok(kli_elf_read(&elf, f.arena, bytes, &e));
+    assert_true(elf.n_symbols >= 1 && elf.text_bytes > 0 && !elf.initialisers && !elf.ifuncs);
+    kl_stream s = kli_stream_of(7, "damage");
+    for (uint64_t i = 0; i < 3000; i++) {
+        kl_arena *a = kl_arena_new();
+        char *copy = kl_arena_alloc(a, 1, bytes.len);
+        size_t len = kli_stream_below(s, i * 8, 4)
+                         ? bytes.len
+                         : (size_t)kli_stream_below(s, i * 8 + 1, bytes.len);
+        memcpy(copy, bytes.ptr, bytes.len);
+        for (uint64_t k = 0; k < 4; k++) {
+            uint64_t headers = kli_stream_below(s, i * 8 + 2, 2) ? 64 : bytes.len;
+            copy[kli_stream_below(s, i * 32 + 3 + k, headers)] =
+                (char)kli_stream_u64(s, i * 32 + 16 + k);
+        }
+        (void)!kli_elf_read(&elf, a, (kl_str){copy, len}, kl_ignored());
+        kl_arena_free(a);
+    }
+    fixture_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_image__says_which_library_is_called),
         cmocka_unit_test(test_image__reads_what_a_compiler_makes),
         cmocka_unit_test(test_image__refuses_each_lie),
+        cmocka_unit_test(test_elf__survives_damage),
     };
     kli_fs_remove_tree("cache");
     return cmocka_run_group_tests(tests, NULL, NULL);
