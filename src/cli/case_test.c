@@ -104,7 +104,7 @@ static void test_command__every_case_is_answered(void **state) {
     assert_int_equal(chdir(KL_TEST_ROOT), 0);
     setenv("KLINEAGE_TASKS", "tasks", 1);
     setenv("KLINEAGE_LIBRARY", "/nowhere/library", 1);
-    kit_run_cases("tests/cases/command", 5, run_command_case);
+    kit_run_cases("tests/cases/command", 7, run_command_case);
 }
 
 /* ---- what reaches a terminal ------------------------------------------------------------- */

@@ -136,12 +136,12 @@ kl_err kli_plan_one(kli_planner *p, const kl_launch *l, kl_clause clause, const 
 }
 
 kl_err kli_plan_threads(kli_planner *p, const kl_launch *l, kl_clause clause,
-                        const uint32_t size[3], int64_t most, const char *what) {
-    double threads = (double)size[0] * size[1] * size[2];
-    if (!most || threads <= (double)most) return KL_OK;
-    kl_err err = kli_plan_fail(p, KL_EINVAL, l->clauses[clause][0].offset,
-                               "%s of %.0f threads; at most %lld are possible", what, threads,
-                               (long long)most);
+                        const uint32_t size[3], int64_t most, const char *what, const char *of) {
+    double n = (double)size[0] * size[1] * size[2];
+    if (!most || n <= (double)most) return KL_OK;
+    kl_err err =
+        kli_plan_fail(p, KL_EINVAL, l->clauses[clause][0].offset,
+                      "%s of %.0f %s; at most %lld are possible", what, n, of, (long long)most);
     kl_hint(p->error, "here it is %u x %u x %u", size[0], size[1], size[2]);
     return err;
 }

@@ -21,9 +21,10 @@ KL_MUST_USE kl_err kli_plan_sizes(kli_planner *p, const kl_launch *l, kl_clause 
 KL_MUST_USE kl_err kli_plan_one(kli_planner *p, const kl_launch *l, kl_clause clause,
                                 const char *what, int64_t low, int64_t high, int64_t absent,
                                 uint32_t *out);
-/* No more threads than `most` (0: any number); `what` is "a block". */
+/* No more than `most` in all (0: any number); `what` is "a block", `of` "threads". */
 KL_MUST_USE kl_err kli_plan_threads(kli_planner *p, const kl_launch *l, kl_clause clause,
-                                    const uint32_t size[3], int64_t most, const char *what);
+                                    const uint32_t size[3], int64_t most, const char *what,
+                                    const char *of);
 /* Each size must be a multiple of the one that it is divided into. */
 KL_MUST_USE kl_err kli_plan_divides(kli_planner *p, const kl_launch *l, kl_clause part,
                                     const uint32_t whole_size[3], const uint32_t part_size[3],

@@ -143,7 +143,7 @@ static void test_cuda_inspect__counts_instructions_of_ptx(void **state) {
 /* A disassembly as the toolkit's program writes it wins over the PTX. */
 static void test_cuda_inspect__counts_instructions_of_machine_code(void **state) {
     static const char PROGRAM[] =
-        "#!/bin/sh\ntest \"$1 $2\" = '-sass kernel.cubin' || exit 3\ncat <<'END'\n"
+        "#!/bin/sh\ntest \"$1 $2\" = '-sass kernel.cubin' || exit 3\n/bin/cat <<'END'\n"
         "\tcode for sm_90a\n\t\tFunction : f\n"
         "        /*0000*/                   LDC R1, c[0x0][0x28] ;   /* 0x00000a00ff017b82 */\n"
         "        /*0010*/                   LDG.E.128 R4, [R2] ;     /* 0x0000000402047981 */\n"

@@ -50,8 +50,11 @@ static kl_err cuda_shape(kli_planner *p, const kl_launch *l, kl_plan_launch *out
     if (!err)
         err = kli_plan_one(p, l, KL_CLAUSE_SMEM, "dynamic shared memory", 0, smem_most, 0,
                            &out->smem);
-    if (!err) err = kli_plan_threads(p, l, KL_CLAUSE_BLOCK, out->block, threads_most, "a block");
-    if (!err) err = kli_plan_threads(p, l, KL_CLAUSE_CLUSTER, out->cluster, 16, "a cluster");
+    if (!err)
+        err =
+            kli_plan_threads(p, l, KL_CLAUSE_BLOCK, out->block, threads_most, "a block", "threads");
+    if (!err)
+        err = kli_plan_threads(p, l, KL_CLAUSE_CLUSTER, out->cluster, 16, "a cluster", "blocks");
     if (!err)
         err = kli_plan_divides(p, l, KL_CLAUSE_CLUSTER, out->grid, out->cluster, "grid", "cluster");
     return err;

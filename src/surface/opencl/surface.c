@@ -36,7 +36,7 @@ static kl_err opencl_shape(kli_planner *p, const kl_launch *l, kl_plan_launch *o
         err = kli_plan_sizes(p, l, KL_CLAUSE_LOCAL, "local", any_size, n_local ? 1 : 0, out->block);
     if (!err && n_local)
         err = kli_plan_threads(p, l, KL_CLAUSE_LOCAL, out->block, kli_plan_limits(p)->max_threads,
-                               "a work-group");
+                               "a work-group", "threads");
     if (!err && n_local)
         err = kli_plan_divides(p, l, KL_CLAUSE_LOCAL, out->grid, out->block, "global", "local");
     for (int d = 0; d < 3; d++) out->cluster[d] = 1;
