@@ -49,7 +49,8 @@ static inline void asked_check(kl_err err) {
     for (size_t i = 0; i < answer.text.len; i++)
         assert_true((unsigned char)text[i] >= 0x20 || text[i] == '\n');
     if (err) assert_true(e.message[0]);
-    if (err || !json) return;
+    if (err || asked_args.command == KL_COMMAND_HELP) return;
+    assert_non_null(json);
     assert_true(kl_str_starts(kli_json_text_or(json, "schema", (kl_str){0}), KL_S("klineage/")));
     assert_true(kli_json_int_or(json, "version", 0) > 0);
 }
@@ -65,8 +66,8 @@ static inline kl_err asked(kli_command_id id, const char *const *words) {
     const kl_err err = kli_commands[id].run(&c, &asked_args, &answer, &e);
     text = kl_arena_copy(arena, kl_buf_str(&answer.text)).ptr;
     json = answer.json;
-    asked_args = (kli_args){0};
     asked_check(err);
+    asked_args = (kli_args){0};
     return err;
 }
 

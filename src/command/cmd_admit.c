@@ -110,11 +110,12 @@ static int show_cards(kli_command_result *out, json_t *rows, const admit_job *jo
         const kl_card *c = &jobs[i].card;
         admitted += c->status == KL_CARD_ADMITTED;
         show_card(&out->text, &jobs[i]);
-        json_array_append_new(
-            rows, json_pack("{so ss si so so}", "name", kli_json_str(c->name), "status",
-                            kl_card_status_name(c->status), "trials", c->n_trials, "uplift",
-                            uplifts_json(c), "error",
-                            jobs[i].error.code ? json_string(jobs[i].error.message) : json_null()));
+        json_array_append_new(rows, json_pack("{so ss si so so}", "name", kli_json_str(c->name),
+                                              "status", kl_card_status_name(c->status), "trials",
+                                              c->n_trials, "uplift", uplifts_json(c), "error",
+                                              jobs[i].error.code
+                                                  ? kli_json_str(kl_str_of(jobs[i].error.message))
+                                                  : json_null()));
     }
     return admitted;
 }

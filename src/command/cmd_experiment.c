@@ -106,9 +106,9 @@ static void show_plan(const experiment_ctx *x, kli_command_result *out) {
     else
         kl_buf_printf(&out->text, "at most $%.4f in total, $%.4f per track\n", (double)most / 1e6,
                       (double)x->x->budget_microusd / 1e6);
-    out->json = json_pack("{ss si so ss so sI sI}", "schema", "klineage/experiment-plan", "version",
-                          1, "title", kli_json_str(x->x->title), "model", x->x->model.ptr, "tracks",
-                          rows, "budget_microusd", (json_int_t)x->x->budget_microusd,
+    out->json = json_pack("{ss si so so so sI sI}", "schema", "klineage/experiment-plan", "version",
+                          1, "title", kli_json_str(x->x->title), "model", kli_json_str(x->x->model),
+                          "tracks", rows, "budget_microusd", (json_int_t)x->x->budget_microusd,
                           "most_microusd", (json_int_t)most);
 }
 

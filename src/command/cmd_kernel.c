@@ -229,7 +229,8 @@ kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_re
                       KL_STR_ARG(k->path), refusal.message);
     show_facts(&out->text, f);
     out->json = kl_facts_json(f);
-    cmd_kernel_put(out->json, "refusal", refusal.code ? json_string(refusal.message) : json_null());
+    cmd_kernel_put(out->json, "refusal",
+                   refusal.code ? kli_json_str(kl_str_of(refusal.message)) : json_null());
     if (!t || refusal.code) return KL_OK;
     const kl_str compiled = compiled_facts(c->arena, k, t, w);
     kl_buf_printf(&out->text, "compiled\n%.*s", KL_STR_ARG(compiled));

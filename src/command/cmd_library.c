@@ -340,11 +340,14 @@ static kl_err import_one(kl_imported *x, kl_arena *a, const kl_library *l, const
 
 static json_t *imported_json(const kl_imported *x) {
     const kl_card *c = x->card;
-    if (!c) return json_pack("{so ss}", "path", kli_json_str(x->path), "error", x->error.message);
+    if (!c)
+        return json_pack("{so so}", "path", kli_json_str(x->path), "error",
+                         kli_json_str(kl_str_of(x->error.message)));
     return json_pack("{so so so so si sb so}", "path", kli_json_str(x->path), "name",
                      kli_json_str(c->name), "action", kli_json_str(c->action), "flags",
                      kli_json_str(c->flags), "preconditions", c->n_pre, "patch", c->patch.len > 0,
-                     "error", x->error.code ? json_string(x->error.message) : json_null());
+                     "error",
+                     x->error.code ? kli_json_str(kl_str_of(x->error.message)) : json_null());
 }
 
 static void show_imported(kl_buf *out, const kl_imported *x) {

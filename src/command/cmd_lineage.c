@@ -84,8 +84,9 @@ kl_err kli_cmd_lineage_export(kli_context *c, const kli_args *args, kli_command_
                       dir, dir);
     else
         kl_buf_printf(&out->text, "lineage %.12s in %s\n", l.id.ptr, file);
-    out->json = json_pack("{s:s, s:i, s:s, s:s}", "schema", "klineage/export", "version", 1,
-                          "lineage", l.id.ptr, dir ? "git" : "file", dir ? dir : file);
+    out->json =
+        json_pack("{s:s, s:i, s:s, s:o}", "schema", "klineage/export", "version", 1, "lineage",
+                  l.id.ptr, dir ? "git" : "file", kli_json_str(kl_str_of(dir ? dir : file)));
     return KL_OK;
 }
 

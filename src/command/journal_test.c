@@ -387,6 +387,15 @@ static void test_lineage_export__is_the_document_again(void **state) {
     assert_err(KL_EINVAL, ASK(LINEAGE_EXPORT, "gemm-c", NULL));
 }
 
+/* A name of bytes that are no text is still one document. */
+static void test_lineage_export__says_where_whatever_the_name(void **state) {
+    (void)state;
+    with(KL_OPTION_OUT, kit_path("a\xff.json"));
+    assert_ok(ASK(LINEAGE_EXPORT, GEMM_LINEAGE, NULL));
+    assert_true(kl_str_ends(said(json, "file"), KL_S("a\xef\xbf\xbd.json")));
+    assert_true(kli_fs_exists(kit_path("a\xff.json")));
+}
+
 static void test_lineage_export__is_a_history_with_a_commit_a_state(void **state) {
     const char *dir = kit_path("history");
     const char *const argv[] = {"git", "-C", dir, "rev-list", "--count", "HEAD", NULL};
@@ -419,6 +428,7 @@ int main(void) {
         TEST(test_lineage_show__a_slip_is_answered_with_the_name),
         TEST(test_lineage_import__checks_first),
         TEST(test_lineage_export__is_the_document_again),
+        TEST(test_lineage_export__says_where_whatever_the_name),
         TEST(test_lineage_export__is_a_history_with_a_commit_a_state),
     };
     return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
