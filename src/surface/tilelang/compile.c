@@ -123,7 +123,7 @@ static kl_err compile_lowered(kl_artefact *out, const kl_compile_job *job, kl_st
                               kl_str *cubin, kl_error *e) {
     static const char *const NVRTC[] = {"-default-device",
                                         "--pre-include=tl_templates/cuda/nvrtc_std.h",
-                                        "-diag-suppress=47,1444,20012", /* of its headers */
+                                        "-diag-suppress=47,177,550,1046,1444,20012", /* of its text */
                                         NULL};
     kl_arena *a = job->arena;
     const char *site = package.site.ptr;
