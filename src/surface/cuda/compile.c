@@ -195,19 +195,35 @@ static kl_err make_cubin(kl_artefact *out, const kl_compile_job *job, const kli_
 }
 
 kl_err kli_cuda_compile_text(kl_artefact *out, const kl_compile_job *job, const kli_cuda_text *text,
-                             kl_str *cubin, kl_error *e) {
-    kl_arena *a = job->arena;
+                             kl_error *e) {
     KL_ASSERT(job->dir && job->kernel && job->device->arch.len);
     out->kind = KL_ARTEFACT_CUBIN;
-    kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.cu").ptr, text->source, e);
-    if (!code) code = make_cubin(out, job, text, e);
-    return code || !out->ok ? code : kli_fs_read(cubin, a, out->path.ptr, MAX_CUBIN_BYTES, e);
+    kl_err code = kli_fs_write(kli_fs_join(job->arena, job->dir, "kernel.cu").ptr, text->source, e);
+    return code ? code : make_cubin(out, job, text, e);
+}
+
+kl_err kli_cuda_assemble(kl_artefact *out, const kl_compile_job *job, const char *program,
+                         kl_error *e) {
+    kl_arena *a = job->arena;
+    const char *arch = kl_arena_printf(a, "--gpu-name=%.*s", KL_STR_ARG(job->device->arch)).ptr;
+    const char *argv[] = {program, "-v", arch, "kernel.ptx", "-o", CUBIN, NULL};
+    const char *readable[] = {kli_fs_dirname(a, program).ptr, NULL};
+    const kl_str said = out->log;
+    KL_ASSERT(out->ok); /* there is PTX */
+    kli_proc_result r;
+    kl_err code = kli_compile_run(&r, a, argv, job->dir, readable, 0, e);
+    if (code) return code;
+    kli_compile_took(out, a, &r, job->dir, CUBIN);
+    out->log = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(said), KL_STR_ARG(out->log));
+    return KL_OK;
 }
 
 kl_err kli_cuda_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
+    const kli_cuda_text text = {.source = job->kernel->source};
     kl_str cubin;
-    kl_err code =
-        kli_cuda_compile_text(out, job, &(kli_cuda_text){.source = job->kernel->source}, &cubin, e);
-    if (!code && out->ok) check_entries(out, job->arena, job->kernel, cubin);
+    kl_err code = kli_cuda_compile_text(out, job, &text, e);
+    if (code || !out->ok) return code;
+    code = kli_fs_read(&cubin, job->arena, out->path.ptr, MAX_CUBIN_BYTES, e);
+    if (!code) check_entries(out, job->arena, job->kernel, cubin);
     return code;
 }

@@ -15,10 +15,13 @@ typedef struct {
     const char *const *nvrtc;
 } kli_cuda_text;
 
-/* To a cubin, whose bytes come along where out->ok; which kernels it holds is the caller's
- * business. */
+/* To a cubin; which kernels it holds is the caller's business. */
 kl_err kli_cuda_compile_text(kl_artefact *out, const kl_compile_job *job, const kli_cuda_text *text,
-                             kl_str *cubin, kl_error *e);
+                             kl_error *e);
+/* kernel.ptx of the job's folder to kernel.cubin, by the ptxas at `program`; its report is added to
+ * out->log. */
+kl_err kli_cuda_assemble(kl_artefact *out, const kl_compile_job *job, const char *program,
+                         kl_error *e);
 kl_err kli_cuda_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e);
 kl_err kli_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
 

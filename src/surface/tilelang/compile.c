@@ -1,8 +1,10 @@
-/* compile.c - TileLang to a cubin for one device, in two confined steps.
+/* compile.c - TileLang to a cubin for one device, in confined steps.
  *
  *   1. frontend.py   calls what builds a kernel, lowers it to CUDA C++, and says what TileLang
  *                    decided of each launch (docs/formats/completion.md)
  *   2. NVRTC         as for any CUDA C++ (surface/cuda/compile.c), with TileLang's own headers
+ *   3. ptxas         again, without the 850 constants of those headers that NVRTC makes variables
+ * of the device and that nothing names: a runner would restore each before each run
  *
  * The text comes out of a process in which a candidate's code ran.  As CUDA C++ it can do no more
  * than a kernel of surface cuda; yet what is judged here is TileLang's, so text that TileLang does
@@ -10,12 +12,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tilelang.h"
 #include "backend/cuda_cubin.h"
+#include "backend/cuda_toolkit.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "surface/cuda/cuda.h"
 #include <klineage/limits.h>
 #include <pthread.h>
 #include <string.h>
+
+#define MAX_PTX_BYTES ((size_t)64 << 20)
+#define MAX_CUBIN_BYTES ((size_t)256 << 20)
 
 /* ---- which TileLang there is -------------------------------------------------------------- */
 
@@ -120,11 +126,11 @@ static bool holds_what_is_launched(kl_str cubin, kl_str completion) {
 
 /* The job as the CUDA compilers see it: TileLang's options in place of ours. */
 static kl_err compile_lowered(kl_artefact *out, const kl_compile_job *job, kl_str text,
-                              kl_str *cubin, kl_error *e) {
-    static const char *const NVRTC[] = {"-default-device",
-                                        "--pre-include=tl_templates/cuda/nvrtc_std.h",
-                                        "-diag-suppress=47,177,550,1046,1444,20012", /* of its text */
-                                        NULL};
+                              kl_error *e) {
+    static const char *const NVRTC[] = {
+        "-default-device", "--pre-include=tl_templates/cuda/nvrtc_std.h",
+        "-diag-suppress=47,177,550,1046,1444,20012", /* of its text */
+        NULL};
     kl_arena *a = job->arena;
     const char *site = package.site.ptr;
     const char *defines[] = {kl_arena_printf(a, "-I%s/tilelang/src", site).ptr,
@@ -140,12 +146,62 @@ static kl_err compile_lowered(kl_artefact *out, const kl_compile_job *job, kl_st
     lowered.kernel = kernel;
     lowered.defines = defines;
     return kli_cuda_compile_text(
-        out, &lowered, &(kli_cuda_text){.source = text, .headers = site, .nvrtc = NVRTC}, cubin, e);
+        out, &lowered, &(kli_cuda_text){.source = text, .headers = site, .nvrtc = NVRTC}, e);
+}
+
+/* ---- the third step ----------------------------------------------------------------------- */
+
+/* The name that a line `.global ... NAME...;` defines; empty for any other line. */
+static kl_str variable_of(kl_str line) {
+    size_t end = 0, n = 0;
+    if (!kl_str_starts(line, KL_S(".global ")) || line.ptr[line.len - 1] != ';') return (kl_str){0};
+    while (end < line.len && !strchr(";=[", line.ptr[end])) end++;
+    while (end > 0 && line.ptr[end - 1] == ' ') end--;
+    while (n < end && line.ptr[end - n - 1] != ' ') n++;
+    return (kl_str){line.ptr + end - n, n};
+}
+
+/* Is it named anywhere but where it is defined? */
+static bool is_named(kl_str text, kl_str name) {
+    const char *first = memmem(text.ptr, text.len, name.ptr, name.len);
+    KL_ASSERT(first && name.len);
+    const size_t rest = (size_t)(text.ptr + text.len - (first + name.len));
+    return memmem(first + name.len, rest, name.ptr, name.len) != NULL;
+}
+
+static void without_idle_variables(kl_buf *out, kl_str ptx) {
+    kl_str rest = ptx;
+    for (kl_str line; kli_code_line(&line, &rest);) {
+        const kl_str name = variable_of(line);
+        if (name.len && !is_named(ptx, name)) continue;
+        kl_buf_add(out, line);
+        kl_buf_add(out, KL_S("\n"));
+    }
+}
+
+/* Where NVRTC came without an assembler its own cubin stands, and its kernels are slower to judge.
+ */
+static kl_err tilelang_assemble(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
+    kl_arena *a = job->arena;
+    kli_cuda_toolkit t;
+    kl_buf text = {0};
+    kl_str ptx;
+    kli_cuda_toolkit_find(&t, a);
+    const kl_str ptxas = t.root.len ? kli_fs_join(a, t.root.ptr, "bin/ptxas") : (kl_str){0};
+    const kl_str path = kli_fs_join(a, job->dir, "kernel.ptx");
+    if (!ptxas.len || !kli_fs_exists(ptxas.ptr) ||
+        kli_fs_read(&ptx, a, path.ptr, MAX_PTX_BYTES, kl_ignored()))
+        return KL_OK;
+    without_idle_variables(&text, ptx);
+    kl_err code = kli_fs_write(path.ptr, kl_buf_str(&text), e);
+    kl_buf_fini(&text);
+    out->log = (kl_str){0}; /* the same report comes again */
+    return code ? code : kli_cuda_assemble(out, job, ptxas.ptr, e);
 }
 
 kl_err kli_tilelang_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     kl_arena *a = job->arena;
-    kl_str text, cubin;
+    kl_str text, cubin = {0};
     kl_err code = kli_python_compile(out, job, kli_tilelang_front(), e);
     if (code || !out->ok) return code;
     const kl_str said = out->log, by = out->toolchain;
@@ -156,12 +212,15 @@ kl_err kli_tilelang_compile(kl_artefact *out, const kl_compile_job *job, kl_erro
         return tilelang_say_no(
             out, a, said,
             kl_arena_printf(a, "line %d of what it was lowered to is not TileLang's", line).ptr);
-    code = compile_lowered(out, job, text, &cubin, e);
+    code = compile_lowered(out, job, text, e);
+    if (!code && out->ok) code = tilelang_assemble(out, job, e);
     if (code) return code;
     out->toolchain = kl_arena_printf(a, "%.*s, %.*s", KL_STR_ARG(by), KL_STR_ARG(out->toolchain));
     out->log = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(said), KL_STR_ARG(out->log));
-    if (out->ok && !holds_what_is_launched(cubin, out->completion))
+    if (!out->ok) return KL_OK;
+    code = kli_fs_read(&cubin, a, out->path.ptr, MAX_CUBIN_BYTES, e);
+    if (!code && !holds_what_is_launched(cubin, out->completion))
         return tilelang_say_no(out, a, said,
                                "the compiled kernels are not those that are launched");
-    return KL_OK;
+    return code;
 }

@@ -5,8 +5,8 @@
  *   2. ptxas         the package's own, run by us, so that its report reaches the log
  * SPDX-License-Identifier: Apache-2.0 */
 #include "triton.h"
-#include "backend/compile.h"
 #include "base/fs.h"
+#include "surface/cuda/cuda.h"
 
 /* Its name comes out of a process in which a candidate's code may have run, so it is one of two. */
 static kl_str assembler_of(const kl_compile_job *job, const kli_triton_toolkit *t) {
@@ -18,26 +18,9 @@ static kl_str assembler_of(const kl_compile_job *job, const kli_triton_toolkit *
                        !err && kl_str_eq(name, NEWER) ? NEWER.ptr : "ptxas");
 }
 
-static kl_err run_ptxas(kl_artefact *out, const kl_compile_job *job, const kli_triton_toolkit *t,
-                        kl_error *e) {
-    kl_arena *a = job->arena;
-    const char *arch = kl_arena_printf(a, "--gpu-name=%.*s", KL_STR_ARG(job->device->arch)).ptr;
-    const char *argv[] = {assembler_of(job, t).ptr, "-v", arch, "kernel.ptx", "-o",
-                          "kernel.cubin",           NULL};
-    const char *readable[] = {t->binaries.ptr, NULL};
-    const kl_str said = out->log;
-    KL_ASSERT(t->binaries.len && out->ok); /* there is a toolkit, and PTX of its front end */
-    kli_proc_result r;
-    kl_err code = kli_compile_run(&r, a, argv, job->dir, readable, 0, e);
-    if (code) return code;
-    kli_compile_took(out, a, &r, job->dir, "kernel.cubin");
-    out->log = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(said), KL_STR_ARG(out->log));
-    return KL_OK;
-}
-
 kl_err kli_triton_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     const kli_triton_toolkit *t = kli_triton_toolkit_find();
     out->kind = KL_ARTEFACT_CUBIN;
     kl_err code = kli_python_compile(out, job, &t->front, e);
-    return code || !out->ok ? code : run_ptxas(out, job, t, e);
+    return code || !out->ok ? code : kli_cuda_assemble(out, job, assembler_of(job, t).ptr, e);
 }
