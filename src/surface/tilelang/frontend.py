@@ -283,7 +283,7 @@ class Source:
         bound = self.bound_in(function)
         self.check(function, bound)
         for node in ast.walk(function):
-            if isinstance(node, ast.Name) and node.id in self.functions and node.id != name:
+            if isinstance(node, ast.Name) and node.id in self.functions and node.id not in bound:
                 self.reach(node.id)
         exec(compile(ast.Module(body=[function], type_ignores=[]), FILE, "exec"), self.values)
 
