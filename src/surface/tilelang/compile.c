@@ -25,19 +25,19 @@
 
 /* ---- which TileLang there is -------------------------------------------------------------- */
 
-static kli_python_package package;
+static kli_python_package tilelang_package;
 static pthread_once_t package_once = PTHREAD_ONCE_INIT;
 
-static void package_look(void) { kli_python_look(&package, "tilelang"); }
+static void package_look(void) { kli_python_look(&tilelang_package, "tilelang"); }
 
 const kli_python_front *kli_tilelang_front(void) {
-    static const kli_python_front front = {.package = &package,
+    static const kli_python_front front = {.package = &tilelang_package,
                                            .name = "tilelang",
                                            .title = "TileLang",
                                            .script = "tilelang_frontend.py",
                                            .makes = "lowered.cu"};
     (void)pthread_once(&package_once, package_look);
-    KL_ASSERT(!package.version.len != !package.missing.len);
+    KL_ASSERT(!tilelang_package.version.len != !tilelang_package.missing.len);
     return &front;
 }
 
@@ -99,7 +99,7 @@ static kl_err tilelang_say_no(kl_artefact *out, kl_arena *a, kl_str said, const 
 
 /* ---- the second step ---------------------------------------------------------------------- */
 
-static bool is_launched(const json_t *launches, const char *kernel) {
+static bool launches_entry(const json_t *launches, const char *kernel) {
     for (size_t i = 0; i < json_array_size(launches); i++)
         if (kl_str_eq(kli_json_text_or(json_array_get(launches, i), "entry", (kl_str){0}),
                       kl_str_of(kernel)))
@@ -118,7 +118,7 @@ static bool holds_what_is_launched(kl_str cubin, kl_str completion) {
     bool ok = true;
     kli_cubin_begin(&walk, cubin.ptr, cubin.len);
     while (kli_cubin_next(&walk, &s))
-        if (s.kind == KLI_CUBIN_KERNEL) kernels++, ok = ok && is_launched(launches, s.name);
+        if (s.kind == KLI_CUBIN_KERNEL) kernels++, ok = ok && launches_entry(launches, s.name);
     ok = ok && kernels == json_array_size(launches);
     json_decref(root);
     return ok;
@@ -132,7 +132,7 @@ static kl_err compile_lowered(kl_artefact *out, const kl_compile_job *job, kl_st
         "-diag-suppress=47,177,550,1046,1444,20012", /* of its text */
         NULL};
     kl_arena *a = job->arena;
-    const char *site = package.site.ptr;
+    const char *site = tilelang_package.site.ptr;
     const char *defines[] = {kl_arena_printf(a, "-I%s/tilelang/src", site).ptr,
                              kl_arena_printf(a, "-I%s/tilelang/3rdparty/cutlass/include", site).ptr,
                              "-DENABLE_BF16", NULL};
@@ -152,7 +152,7 @@ static kl_err compile_lowered(kl_artefact *out, const kl_compile_job *job, kl_st
 /* ---- the third step ----------------------------------------------------------------------- */
 
 /* The name that a line `.global ... NAME...;` defines; empty for any other line. */
-static kl_str variable_of(kl_str line) {
+static kl_str variable_defined(kl_str line) {
     size_t end = 0, n = 0;
     if (!kl_str_starts(line, KL_S(".global ")) || line.ptr[line.len - 1] != ';') return (kl_str){0};
     while (end < line.len && !strchr(";=[", line.ptr[end])) end++;
@@ -162,7 +162,7 @@ static kl_str variable_of(kl_str line) {
 }
 
 /* Is it named anywhere but where it is defined? */
-static bool is_named(kl_str text, kl_str name) {
+static bool variable_is_named(kl_str text, kl_str name) {
     const char *first = memmem(text.ptr, text.len, name.ptr, name.len);
     KL_ASSERT(first && name.len);
     const size_t rest = (size_t)(text.ptr + text.len - (first + name.len));
@@ -172,8 +172,8 @@ static bool is_named(kl_str text, kl_str name) {
 static void without_idle_variables(kl_buf *out, kl_str ptx) {
     kl_str rest = ptx;
     for (kl_str line; kli_code_line(&line, &rest);) {
-        const kl_str name = variable_of(line);
-        if (name.len && !is_named(ptx, name)) continue;
+        const kl_str name = variable_defined(line);
+        if (name.len && !variable_is_named(ptx, name)) continue;
         kl_buf_add(out, line);
         kl_buf_add(out, KL_S("\n"));
     }
