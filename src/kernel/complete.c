@@ -127,9 +127,25 @@ static int buffer_named(const kl_plan *p, kl_str name) {
     return -1;
 }
 
-/* The tensor or buffer that `o` names under "tensor" or "buffer". */
+/* The tensor or buffer that argument `arg` of the launch passes. */
+static bool memory_of_argument(completer *c, const json_t *arg, bool *is_buffer, uint32_t *index,
+                               uint64_t *bytes) {
+    int64_t i;
+    if (!complete_number(c, arg, "arg", 0, (int64_t)c->about->n_args - 1, &i)) return false;
+    const kl_value *v = &c->about->args[i];
+    *is_buffer = v->kind == KL_VALUE_BUFFER;
+    if (!*is_buffer && v->kind != KL_VALUE_TENSOR)
+        return complete_refuse(c, "argument %lld is no tensor or buffer", (long long)i);
+    *index = v->index;
+    *bytes = *is_buffer ? c->plan->buffers[v->index].bytes : c->plan->tensors[v->index].bytes;
+    return true;
+}
+
+/* The tensor or buffer that `o` names under "tensor" or "buffer", or as an argument. */
 static bool find_memory(completer *c, const json_t *o, bool *is_buffer, uint32_t *index,
                         uint64_t *bytes) {
+    const json_t *arg = json_object_get(o, "arg");
+    if (arg) return memory_of_argument(c, arg, is_buffer, index, bytes);
     const kl_str tensor = kli_json_text_or(o, "tensor", (kl_str){0});
     const kl_str buffer = kli_json_text_or(o, "buffer", (kl_str){0});
     const int t = kl_task_tensor(c->task, tensor), b = buffer_named(c->plan, buffer);

@@ -376,11 +376,15 @@ static void buffer_facts_of(kl_buffer_facts *out, const kli_nests *n, const kli_
 /* ---- stage ------------------------------------------------------------------------------- */
 
 static bool steps_by_grid(const kl_kernel *k) {
-    return kli_contains(k->source,
-                        (k->surface->families & KL_FAMILY_TRITON) ? "num_programs" : "gridDim");
+    const unsigned families = k->surface->families;
+    return kli_contains(k->source, (families & KL_FAMILY_TRITON)     ? "num_programs"
+                                   : (families & KL_FAMILY_TILELANG) ? "T.Persistent"
+                                                                     : "gridDim");
 }
 
 static bool map_swizzles(const kl_kernel *k) {
+    if ((k->surface->families & KL_FAMILY_TILELANG) && kli_contains(k->source, "annotate_layout"))
+        return true;
     for (int i = 0; i < k->n_tensormaps; i++)
         if (k->tensormaps[i].n_options[KL_OPT_SWIZZLE]) return true;
     return false;

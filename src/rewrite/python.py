@@ -107,6 +107,14 @@ def loop_facts(reached, functions):
     }
 
 
+def stages_of(reached):
+    """Of TileLang's pipelined loops, where they are numbers."""
+    calls = [node for f in reached for node in ast.walk(f)
+             if isinstance(node, ast.Call) and word_of(node.func) == "Pipelined"]
+    given = [getattr(k.value, "value", 0) for c in calls for k in c.keywords if k.arg == "num_stages"]
+    return max((n for n in given if isinstance(n, int)), default=0)
+
+
 def say_words(function):
     nodes = list(ast.walk(function))
     called = {node.func for node in nodes if isinstance(node, ast.Call)}
@@ -137,6 +145,8 @@ def main():
         reached = reached_from(sys.argv[1:], functions)
         for name, value in loop_facts(reached, functions).items():
             print(name, value)
+        if stages_of(reached):
+            print("source.stages", stages_of(reached))
         for function in reached:
             say_words(function)
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError) as problem:

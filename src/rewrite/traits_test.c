@@ -148,6 +148,9 @@ static const struct {
     {"def f(x):\n  return x * 0.0096755413 + 1e-6\n", "source.constants", 1},
     {"def f(x): tl.load(x, mask=x < 3)\n", "source.masked", 1},
     {"def f(x): tl.inline_asm_elementwise('shfl.sync')\n", "source.shuffles", 1},
+    {"def f(x): tl.range(0, 9, num_stages=3)\n", "source.stages", 0},
+    {"def f(x):\n  for k in T.Pipelined(9, num_stages=3): pass\n", "source.stages", 3},
+    {"def f(x):\n  for k in T.Pipelined(9, num_stages=N): pass\n", "source.stages", 0},
     {"def f(x):\n  if x\n    pass\n", "source.loops", 0}, /* no Python: directives are known */
     {"def f(x):\n  if x\n    pass\n", "source.buffers", 1},
 };

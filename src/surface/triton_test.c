@@ -22,7 +22,7 @@ static const char *specialized(const char *directives, int64_t m, int64_t n) {
     fixture_init(&f, m, n);
     assert_ok(kl_kernel_parse(&k, arena, source, KL_S("k.py"), triton, NULL, &e));
     assert_ok(kli_kernel_plan(plan, k, &f.task, &f.workload, NULL, &e));
-    return kli_triton_specialize(arena, k, plan).ptr;
+    return kli_python_specialize(arena, k, plan).ptr;
 }
 
 static void is_told(const char *directives, const char *text) {
@@ -117,8 +117,10 @@ static const char *found(void (*say)(FILE *out, const kli_triton_toolkit *t)) {
 
 static void say_all(FILE *out, const kli_triton_toolkit *t) {
     fprintf(out, "version %s\nsite %s\nbinaries %s\nmissing %s\n",
-            t->version.len ? t->version.ptr : "", t->site.len ? t->site.ptr : "",
-            t->binaries.len ? t->binaries.ptr : "", t->missing.len ? t->missing.ptr : "");
+            t->front.package->version.len ? t->front.package->version.ptr : "",
+            t->front.package->site.len ? t->front.package->site.ptr : "",
+            t->binaries.len ? t->binaries.ptr : "",
+            t->front.package->missing.len ? t->front.package->missing.ptr : "");
 }
 
 static void test_triton_toolkit__is_the_package_of_a_python(void **state) {

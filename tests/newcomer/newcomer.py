@@ -99,13 +99,20 @@ def follow(tree, page):
             (tree / file).write_text(text)
 
 
+def has_module(name):
+    python = os.environ.get("KLINEAGE_PYTHON")
+    look = f"import importlib.metadata as m; m.version('{name}')"
+    return bool(python) and subprocess.run([python, "-c", look], capture_output=True).returncode == 0
+
+
 def main():
     if sys.argv[1] == "--list":
         print("\n".join(p.stem for p in pages(pathlib.Path(sys.argv[2]))))
         return 0
     folder, source, name = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
-    if "./run setup triton" in (source / f"docs/how-to/{name}.md").read_text() and not os.environ.get("KLINEAGE_PYTHON"):
-        print("SKIPPED: no Python with triton in KLINEAGE_PYTHON")
+    asked = re.search(r"^\./run setup (\w+)$", (source / f"docs/how-to/{name}.md").read_text(), re.M)
+    if asked and not has_module(asked[1]):
+        print(f"SKIPPED: no Python with {asked[1]} in KLINEAGE_PYTHON")
         return 77
     tree = folder / "tree"
     copy(source, tree)

@@ -42,7 +42,8 @@ static const char *nvrtc_flag(kl_arena *a, const char *flag) {
     return flag;
 }
 
-static kli_command nvrtc_command(const kl_compile_job *job, const kli_cuda_toolkit *t) {
+static kli_command nvrtc_command(const kl_compile_job *job, const kli_cuda_text *text,
+                                 const kli_cuda_toolkit *t) {
     kl_arena *a = job->arena;
     const kl_kernel *k = job->kernel;
     const char *const words[] = {
@@ -66,6 +67,7 @@ static kli_command nvrtc_command(const kl_compile_job *job, const kli_cuda_toolk
         const char *flag = nvrtc_flag(a, kl_arena_copy(a, k->flags[i]).ptr);
         if (flag) kli_command_add(&c, flag);
     }
+    kli_command_add_all(&c, text->nvrtc);
     kli_command_add_all(&c, job->defines);
     return c;
 }
@@ -139,11 +141,13 @@ static void check_entries(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_
 
 /* ---- compile ----------------------------------------------------------------------------- */
 
-static kl_err compile_run(kl_artefact *out, const kl_compile_job *job, const kli_cuda_toolkit *t,
-                          const kli_command *c, kli_proc_result *r, kl_error *e) {
+static kl_err compile_run(kl_artefact *out, const kl_compile_job *job, const kli_cuda_text *text,
+                          const kli_cuda_toolkit *t, const kli_command *c, kli_proc_result *r,
+                          kl_error *e) {
     const bool with_worker = c->words[0] != t->nvcc.ptr;
     const char *readable[4] = {0};
     int n = 0;
+    if (text->headers) readable[n++] = text->headers;
     if (t->root.len) readable[n++] = t->root.ptr;
     if (with_worker) readable[n++] = kli_fs_dirname(job->arena, c->words[0]).ptr;
     KL_ASSERT(n < (int)KL_COUNT(readable) && c->n > 1);
@@ -153,51 +157,73 @@ static kl_err compile_run(kl_artefact *out, const kl_compile_job *job, const kli
 }
 
 /* `*tried` stays false where there is no NVRTC: whoever calls must have another compiler. */
-static kl_err try_nvrtc(kl_artefact *out, const kl_compile_job *job, const kli_cuda_toolkit *t,
-                        bool *tried, kl_error *e) {
+static kl_err try_nvrtc(kl_artefact *out, const kl_compile_job *job, const kli_cuda_text *text,
+                        const kli_cuda_toolkit *t, bool *tried, kl_error *e) {
     kli_proc_result r;
     *tried = false;
     if (!t->include.len || kl_str_starts(job->device->toolchain, KL_S("nvcc")) ||
         !kli_fs_exists(kli_worker_path(job->arena).ptr))
         return KL_OK;
-    const kli_command c = nvrtc_command(job, t);
-    kl_err code = compile_run(out, job, t, &c, &r, e);
+    const kli_command c = nvrtc_command(job, text, t);
+    kl_err code = compile_run(out, job, text, t, &c, &r, e);
     *tried = !code && r.exit_code != 2;
     if (!code && out->ok && !kl_str_starts(out->toolchain, KL_S("nvrtc")))
         out->toolchain = KL_S("nvrtc");
     return code;
 }
 
-static kl_err try_nvcc(kl_artefact *out, const kl_compile_job *job, const kli_cuda_toolkit *t,
-                       kl_error *e) {
+static kl_err try_nvcc(kl_artefact *out, const kl_compile_job *job, const kli_cuda_text *text,
+                       const kli_cuda_toolkit *t, kl_error *e) {
     kli_proc_result r;
     const kli_command c = nvcc_command(job, t);
-    kl_err code = compile_run(out, job, t, &c, &r, e);
+    kl_err code = compile_run(out, job, text, t, &c, &r, e);
     kl_str version = code ? (kl_str){0} : kli_cuda_nvcc_version(job->arena, t);
     if (version.len) out->toolchain = version;
     return code;
 }
 
-static kl_err make_cubin(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
+static kl_err make_cubin(kl_artefact *out, const kl_compile_job *job, const kli_cuda_text *text,
+                         kl_error *e) {
     kli_cuda_toolkit toolkit;
     bool tried = false;
     kli_cuda_toolkit_find(&toolkit, job->arena);
-    kl_err code = try_nvrtc(out, job, &toolkit, &tried, e);
-    if (!code && !out->ok && toolkit.nvcc.len) return try_nvcc(out, job, &toolkit, e);
+    kl_err code = try_nvrtc(out, job, text, &toolkit, &tried, e);
+    if (!code && !out->ok && toolkit.nvcc.len) return try_nvcc(out, job, text, &toolkit, e);
     if (code || tried) return code;
     kl_fail(e, KL_ENODEV, "CUDA", "neither NVRTC nor nvcc was found");
     return kl_hint(e, "install the CUDA toolkit, or set CUDA_HOME to its folder");
 }
 
-kl_err kli_cuda_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
-    kl_arena *a = job->arena;
-    kl_str cubin;
+kl_err kli_cuda_compile_text(kl_artefact *out, const kl_compile_job *job, const kli_cuda_text *text,
+                             kl_error *e) {
     KL_ASSERT(job->dir && job->kernel && job->device->arch.len);
     out->kind = KL_ARTEFACT_CUBIN;
-    kl_err code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.cu").ptr, job->kernel->source, e);
-    if (!code) code = make_cubin(out, job, e);
+    kl_err code = kli_fs_write(kli_fs_join(job->arena, job->dir, "kernel.cu").ptr, text->source, e);
+    return code ? code : make_cubin(out, job, text, e);
+}
+
+kl_err kli_cuda_assemble(kl_artefact *out, const kl_compile_job *job, const char *program,
+                         kl_error *e) {
+    kl_arena *a = job->arena;
+    const char *arch = kl_arena_printf(a, "--gpu-name=%.*s", KL_STR_ARG(job->device->arch)).ptr;
+    const char *argv[] = {program, "-v", arch, "kernel.ptx", "-o", CUBIN, NULL};
+    const char *readable[] = {kli_fs_dirname(a, program).ptr, NULL};
+    const kl_str said = out->log;
+    KL_ASSERT(out->ok); /* there is PTX */
+    kli_proc_result r;
+    kl_err code = kli_compile_run(&r, a, argv, job->dir, readable, 0, e);
+    if (code) return code;
+    kli_compile_took(out, a, &r, job->dir, CUBIN);
+    out->log = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(said), KL_STR_ARG(out->log));
+    return KL_OK;
+}
+
+kl_err kli_cuda_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
+    const kli_cuda_text text = {.source = job->kernel->source};
+    kl_str cubin;
+    kl_err code = kli_cuda_compile_text(out, job, &text, e);
     if (code || !out->ok) return code;
-    code = kli_fs_read(&cubin, a, out->path.ptr, MAX_CUBIN_BYTES, e);
-    if (!code) check_entries(out, a, job->kernel, cubin);
+    code = kli_fs_read(&cubin, job->arena, out->path.ptr, MAX_CUBIN_BYTES, e);
+    if (!code) check_entries(out, job->arena, job->kernel, cubin);
     return code;
 }

@@ -3,140 +3,10 @@
  *   1. frontend.py   reads the text, runs Triton's own stages down to PTX, and says what Triton
  *                    decided of each launch (docs/formats/completion.md)
  *   2. ptxas         the package's own, run by us, so that its report reaches the log
- *
- * What frontend.py is told is the text that `specialize` makes of a shape's plan: that text is part
- * of the key, so nothing else about a shape can find its way into an artefact.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "triton.h"
-#include "backend/compile.h"
 #include "base/fs.h"
-#include "base/json.h"
-#include <stdlib.h>
-#include <string.h>
-
-#define MAX_COMPLETION_BYTES ((size_t)1 << 20)
-
-/* ---- what the front end is told ----------------------------------------------------------- */
-
-static json_t *box_of(const kl_plan_tensormap *m) {
-    json_t *box = json_array();
-    for (uint32_t d = 0; d < m->rank; d++)
-        json_array_append_new(box, json_integer((json_int_t)m->box[d]));
-    return box;
-}
-
-/* The element type of what a pointer or a descriptor points to. */
-static kl_dtype type_of(const kl_plan *p, const kl_value *v) {
-    if (v->kind == KL_VALUE_BUFFER) return (kl_dtype)p->buffers[v->index].dtype;
-    if (v->kind == KL_VALUE_TENSORMAP) return (kl_dtype)p->tensormaps[v->index].dtype;
-    return (kl_dtype)p->tensors[v->index].dtype;
-}
-
-static void add_memory(json_t *o, kl_arena *a, const kl_kernel *k, const kl_plan *p,
-                       const kl_value *v) {
-    json_object_set_new(o, "type", json_string(kl_dtype_name(type_of(p, v))));
-    if (v->kind != KL_VALUE_TENSORMAP) return;
-    const kl_plan_tensormap *m = &p->tensormaps[v->index];
-    KL_ASSERT(v->index < (uint32_t)k->n_tensormaps);
-    json_object_set_new(o, "map", json_string(kl_arena_copy(a, k->tensormaps[v->index].name).ptr));
-    json_object_set_new(o, "box", box_of(m));
-}
-
-/* A number whose value may reach the code only as a class, unless it is named: then it may be meant
- * for a constexpr. A real input of the task stays an argument: its value is data. */
-static void add_number(json_t *o, const kl_plan *p, const kl_value *v, bool named) {
-    const bool scalar = v->kind == KL_VALUE_SCALAR;
-    const kl_dtype type = scalar ? (kl_dtype)p->tensors[v->index].dtype : KL_F32;
-    const bool real =
-        scalar ? kl_dtype_is_float(type) : v->kind == KL_VALUE_F32 || v->kind == KL_VALUE_F64;
-    const bool wide = v->kind == KL_VALUE_I64 || (scalar && type == KL_I64);
-    if (real) {
-        const bool f64 = v->kind == KL_VALUE_F64 || (scalar && type == KL_F64);
-        json_object_set_new(o, "real",
-                            json_string(scalar ? kl_dtype_name(type)
-                                        : f64  ? "float64"
-                                               : "float32"));
-        if (named && !scalar) json_object_set_new(o, "value", json_real(v->f));
-        return;
-    }
-    json_object_set_new(o, "integer", json_string(wide ? "i64" : "i32"));
-    json_object_set_new(o, "by", json_integer(v->i == 1 ? 1 : v->i % 16 ? 0 : 16));
-    if (named) json_object_set_new(o, "value", json_integer((json_int_t)v->i));
-}
-
-static json_t *argument_json(kl_arena *a, const kl_kernel *k, const kl_plan *p, const kl_arg *arg,
-                             const kl_value *v) {
-    json_t *o = json_object();
-    if (arg->name.len) json_object_set_new(o, "name", kli_json_str(arg->name));
-    switch ((kl_value_kind)v->kind) {
-    case KL_VALUE_TENSOR:
-    case KL_VALUE_BUFFER:
-    case KL_VALUE_TENSORMAP:
-        add_memory(o, a, k, p, v);
-        break;
-    case KL_VALUE_NONE:
-        if (arg->kind == KL_ARG_TYPE)
-            json_object_set_new(o, "dtype", json_string(kl_dtype_name((kl_dtype)v->index)));
-        else
-            json_object_set_new(o, "word", kli_json_str(arg->expr.text));
-        break;
-    default:
-        add_number(o, p, v, arg->name.len > 0);
-    }
-    return o;
-}
-
-static json_t *launch_json(kl_arena *a, const kl_kernel *k, const kl_plan *p, int i) {
-    const kl_plan_launch *l = &p->launches[i];
-    json_t *args = json_array();
-    for (uint32_t n = 0; n < l->n_args; n++)
-        json_array_append_new(args, argument_json(a, k, p, &k->launches[i].args[n], &l->args[n]));
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o}", "entry", l->entry, "warps", (int)l->warps,
-                     "stages", (int)l->stages, "ctas", (int)l->cluster[0], "maxnreg",
-                     (int)l->registers, "args", args);
-}
-
-kl_str kli_triton_specialize(kl_arena *a, const kl_kernel *k, const kl_plan *plan) {
-    json_t *launches = json_array();
-    KL_ASSERT(plan->n_launches == (uint32_t)k->n_launches);
-    for (int i = 0; i < k->n_launches; i++)
-        json_array_append_new(launches, launch_json(a, k, plan, i));
-    const kl_str text = kli_json_dump(a, launches, false);
-    json_decref(launches);
-    return text;
-}
-
-/* ---- the two steps ------------------------------------------------------------------------ */
-
-static kl_err write_job(const kl_compile_job *job, kl_error *e) {
-    kl_arena *a = job->arena;
-    json_t *defines = json_array(), *launches = NULL;
-    for (const char *const *d = job->defines; d && *d; d++)
-        json_array_append_new(defines, json_string(*d));
-    kl_err code = kli_json_parse(&launches, job->classes, KL_S("classes"), e);
-    json_t *o = json_pack("{s:o, s:o, s:o}", "arch", kli_json_str(job->device->arch), "defines",
-                          defines, "launches", launches ? launches : json_null());
-    if (!code)
-        code = kli_fs_write(kli_fs_join(a, job->dir, "job.json").ptr, kli_json_dump(a, o, true), e);
-    if (!code)
-        code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.py").ptr, job->kernel->source, e);
-    json_decref(o);
-    return code;
-}
-
-/* Isolated (-I): no variable and no folder of a user's decides what Python loads. */
-static kl_err run_frontend(kl_artefact *out, const kl_compile_job *job, const kli_triton_toolkit *t,
-                           kl_error *e) {
-    kl_arena *a = job->arena;
-    const kl_str script = kli_fs_find_part(a, KLI_TRITON_FRONTEND);
-    const char *argv[] = {t->python.ptr, "-I", "-B", script.ptr, t->site.ptr, NULL};
-    const char *readable[] = {t->site.ptr, t->prefix.ptr, kli_fs_dirname(a, t->python.ptr).ptr,
-                              kli_fs_dirname(a, script.ptr).ptr, NULL};
-    kli_proc_result r;
-    kl_err code = kli_compile_run(&r, a, argv, job->dir, readable, 0, e);
-    if (!code) kli_compile_took(out, a, &r, job->dir, "kernel.ptx");
-    return code;
-}
+#include "surface/cuda/cuda.h"
 
 /* Its name comes out of a process in which a candidate's code may have run, so it is one of two. */
 static kl_str assembler_of(const kl_compile_job *job, const kli_triton_toolkit *t) {
@@ -148,37 +18,9 @@ static kl_str assembler_of(const kl_compile_job *job, const kli_triton_toolkit *
                        !err && kl_str_eq(name, NEWER) ? NEWER.ptr : "ptxas");
 }
 
-static kl_err run_ptxas(kl_artefact *out, const kl_compile_job *job, const kli_triton_toolkit *t,
-                        kl_error *e) {
-    kl_arena *a = job->arena;
-    const char *arch = kl_arena_printf(a, "--gpu-name=%.*s", KL_STR_ARG(job->device->arch)).ptr;
-    const char *argv[] = {assembler_of(job, t).ptr, "-v", arch, "kernel.ptx", "-o",
-                          "kernel.cubin",           NULL};
-    const char *readable[] = {t->binaries.ptr, NULL};
-    const kl_str said = out->log;
-    KL_ASSERT(t->binaries.len && out->ok); /* there is a toolkit, and PTX of its front end */
-    kli_proc_result r;
-    kl_err code = kli_compile_run(&r, a, argv, job->dir, readable, 0, e);
-    if (code) return code;
-    kli_compile_took(out, a, &r, job->dir, "kernel.cubin");
-    out->log = kl_arena_printf(a, "%.*s%.*s", KL_STR_ARG(said), KL_STR_ARG(out->log));
-    return KL_OK;
-}
-
 kl_err kli_triton_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     const kli_triton_toolkit *t = kli_triton_toolkit_find();
-    kl_arena *a = job->arena;
-    KL_ASSERT(job->dir && job->classes.len);
-    if (!t->version.len) {
-        kl_fail(e, KL_ENODEV, "triton", "this kernel needs Triton's compiler");
-        return kl_hint(e, "%s", t->missing.ptr);
-    }
     out->kind = KL_ARTEFACT_CUBIN;
-    out->toolchain = kl_arena_printf(a, "triton %s", t->version.ptr);
-    kl_err code = write_job(job, e);
-    if (!code) code = run_frontend(out, job, t, e);
-    if (!code && out->ok)
-        code = kli_fs_read(&out->completion, a, kli_fs_join(a, job->dir, "completion.json").ptr,
-                           MAX_COMPLETION_BYTES, e);
-    return code || !out->ok ? code : run_ptxas(out, job, t, e);
+    kl_err code = kli_python_compile(out, job, &t->front, e);
+    return code || !out->ok ? code : kli_cuda_assemble(out, job, assembler_of(job, t).ptr, e);
 }

@@ -37,7 +37,7 @@ static const char triton_note[] =
 
 static kl_str triton_missing(kl_arena *a) {
     (void)a;
-    return kli_triton_toolkit_find()->missing;
+    return kli_triton_toolkit_find()->front.package->missing;
 }
 
 const kl_surface kli_surface_triton = {
@@ -60,7 +60,7 @@ const kl_surface kli_surface_triton = {
     .backends = (const char *const[]){"cuda", NULL},
     .missing = triton_missing,
     .toolchain = kli_triton_toolchain,
-    .specialize = kli_triton_specialize,
+    .specialize = kli_python_specialize,
     .compile = kli_triton_compile,
     .inspect = kli_cuda_inspect,
 };
