@@ -47,17 +47,27 @@ const char *kl_host_load(char *text, size_t n);
 /* What identical code differs by on this machine now: its A/A noise.  With a kernel of klineage's
  * own, through the sandbox and the runner of every kernel, in less than a second. */
 typedef struct {
-    double noise; /* half-width of the interval around 1 */
-    int pairs;    /* tried */
-    int left_out; /* of these: the scheduler took a core away */
-    bool
-        noisy; /* little will be decided: the floor is above KL_NOISY, or hardly a pair was whole */
+#define KL_DEF_NOISE KL_MEMBER
+#include <klineage/gate.def>
 } kl_noise;
+extern const kl_record KL_NOISE;
 #define KL_NOISY 0.03 /* 6 % of difference are needed then */
-const char *
-kl_noise_text(const kl_noise *n, char *text,
-              size_t room); /* "A/A noise 0.4 %, 0 of 60 pairs disturbed, load 0.2 on 2 cores" */
-KL_MUST_USE kl_err kl_gate_noise(kl_noise *out, kl_error *e); /* errors as kl_gate_run */
+/* "A/A noise 0.4 % (spread 1.6 %, cv 0.3 %), 0 of 60 pairs disturbed, load 0.2 on 2 cores" */
+const char *kl_noise_text(const kl_noise *n, char *text, size_t room);
+/* Texts in the arena.  Errors as kl_gate_run. */
+KL_MUST_USE kl_err kl_gate_noise(kl_noise *out, kl_arena *a, kl_error *e);
+
+/* What a host was like before, from measurements that settled (enough pairs kept their core). */
+typedef struct {
+#define KL_DEF_NOISE_RECORD KL_MEMBER
+#include <klineage/gate.def>
+} kl_noise_record;
+extern const kl_record KL_NOISE_RECORD;
+enum { KL_NOISE_MEASUREMENTS = 100 }; /* in a record, at most */
+bool kl_noise_settled(const kl_noise *n);
+/* `rows`: of one host, newest first; those of another device than the first one's do not count.
+ * `fresh_from`: UTC. */
+void kl_noise_sum_up(kl_noise_record *out, const kl_noise *rows, int n, kl_str fresh_from);
 
 const char *kl_outcome_name(kl_outcome o); /* "pass" "no_compile" ... as in the JSON */
 const char *kl_stage_name(kl_stage s);
@@ -106,10 +116,12 @@ typedef struct {
     const char *arch;     /* spool: device to compile for when this host has none; NULL: sm_90a */
     int threads;          /* for inputs and oracle; 0: all cores */
     bool more_to_come;    /* start the next candidate's process ahead */
-    const kl_gate_job *next; /* likely asked next, borrowed for the call: device code of it is
-                                compiled meanwhile, and the processes of its task, of its own
-                                `next`'s and so on come up; NULL: not known */
-    uint64_t seed;           /* 0: fresh */
+    const kl_gate_job *next;      /* likely asked next, borrowed for the call: device code of it is
+                                     compiled meanwhile, and the processes of its task, of its own
+                                     `next`'s and so on come up; NULL: not known */
+    const kl_noise_record *noise; /* of this host, borrowed; what it says of the device that is used
+                                     may widen a comparison's A/A noise; NULL: none */
+    uint64_t seed;                /* 0: fresh */
     kl_compile_opts compile;
     const kl_monitor
         *monitor; /* of kl_gate_run and kl_gate_tune; borrowed; NULL: the thread's own */

@@ -46,6 +46,17 @@ const char *kl_run_id(const kl_run *r);
 bool kl_run_resumed(const kl_run *r); /* the journal knew it when it was opened */
 kl_store *kl_run_store(kl_run *r);    /* borrowed */
 
+/* ---- the A/A record of a host ------------------------------------------------------------ */
+
+/* Keep a measurement in the journal; one that did not settle tells nothing, and is not kept. */
+KL_MUST_USE kl_err kl_noise_keep(kl_store *s, kl_arena *a, const kl_noise *n, kl_error *e);
+/* What the journal knows of this host; `n` is 0 where it knows nothing. */
+KL_MUST_USE kl_err kl_noise_recall(kl_noise_record *out, kl_store *s, kl_arena *a, kl_error *e);
+/* The same of a run's journal.  Its gates take it as kl_gate_opts.noise, as it is when the run is
+ * opened and after each measurement that is kept. */
+KL_MUST_USE kl_err kl_run_keep_noise(kl_run *r, const kl_noise *n, kl_error *e);
+const kl_noise_record *kl_run_noise(const kl_run *r);
+
 /* ---- a track: one independent line of work ----------------------------------------------- */
 
 typedef struct kl_track kl_track;

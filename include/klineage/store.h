@@ -166,8 +166,8 @@ KL_MUST_USE kl_err kl_store_step_cut(kl_store *s, const char *run, const char *t
 KL_MUST_USE kl_err kl_store_step_list(kl_store_step **rows, size_t *n, kl_store *s, kl_arena *a,
                                       const char *run, kl_error *e);
 
-/* kind "lineage", written by lineage/lineage.c; trials stay in their cards.  A known (kind, id) is
- * replaced. */
+/* kind "lineage", written by lineage/lineage.c; "noise", by run/noise.c, named by host; trials stay
+ * in their cards.  A known (kind, id) is replaced. */
 typedef struct {
 #define KL_DEF_RECORD_ROW KL_MEMBER
 #include <klineage/store.def>
@@ -176,6 +176,10 @@ KL_MUST_USE kl_err kl_store_record_put(kl_store *s, const kl_store_record *r, kl
 KL_MUST_USE kl_err kl_store_record_find(
     kl_store_record *out, kl_store *s, kl_arena *a, const char *kind, const char *id_or_name,
     kl_error *e); /* an id's prefix or the newest of that name */
+/* At most `limit` of that name, newest first. */
+KL_MUST_USE kl_err kl_store_record_latest(kl_store_record **rows, size_t *n, kl_store *s,
+                                          kl_arena *a, const char *kind, const char *name,
+                                          int64_t limit, kl_error *e);
 KL_MUST_USE kl_err kl_store_record_list(kl_store_record **rows, size_t *n, kl_store *s, kl_arena *a,
                                         const char *kind, kl_error *e);
 

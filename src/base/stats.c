@@ -5,6 +5,7 @@
  * 2000 x 1000 takes a few milliseconds. Not here: anything that assumes a distribution.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/stats.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,19 @@ double kli_mad(const double *x, size_t n) {
     double spread = 1.4826 * kli_median(away, n);
     free(away);
     return spread;
+}
+
+double kli_relative_spread(const double *x, size_t n) {
+    return (kli_quantile(x, n, 1) - kli_quantile(x, n, 0)) / kli_median(x, n);
+}
+
+double kli_cv(const double *x, size_t n) {
+    double sum = 0, squares = 0;
+    KL_ASSERT(n > 0);
+    for (size_t i = 0; i < n; i++) sum += x[i];
+    const double mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++) squares += (x[i] - mean) * (x[i] - mean);
+    return n > 1 ? sqrt(squares / (double)(n - 1)) / mean : 0;
 }
 
 /* Median of the resample that holds x[i] counts[i] times; the counts sum to n. */

@@ -11,6 +11,9 @@ typedef struct {
 
 double kli_median(const double *x, size_t n); /* n > 0; does not change x */
 double kli_mad(const double *x, size_t n);    /* median absolute deviation x 1.4826 */
+/* n > 0.  Largest less smallest over the median, and the coefficient of variation (0 of one). */
+double kli_relative_spread(const double *x, size_t n);
+double kli_cv(const double *x, size_t n);
 double kli_quantile(const double *x, size_t n, double q);
 /* Percentile bootstrap of the median: `resamples` draws from stream `s`.  n = 1 gives low = high =
  * x[0]. */

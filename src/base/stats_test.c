@@ -122,6 +122,9 @@ static void test_base_stats__median_and_quantiles_interpolate(void **state) {
     assert_true(kli_quantile(even, 4, 1) == 4);
     assert_true(distance(kli_quantile(even, 4, 0.1), 1.3) < 1e-12);
     assert_true(distance(kli_mad(odd, 3), 2 * 1.4826) < 1e-12);
+    assert_true(distance(kli_relative_spread(odd, 3), 4.0 / 3) < 1e-12);
+    assert_true(distance(kli_cv(odd, 3), 2.0 / 3) < 1e-12);
+    assert_true(kli_relative_spread(odd, 1) == 0 && kli_cv(odd, 1) == 0);
     const double with_infinity[] = {1, 2, __builtin_inf()};
     assert_true(kli_median(with_infinity, 3) == 2);
 }

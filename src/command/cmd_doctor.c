@@ -1,7 +1,7 @@
 /* cmd_doctor.c - `klineage doctor`: can kernels be judged here, how well, and what mends the rest?
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/doctor.h"
-#include "base/json.h"
+#include "base/record.h"
 #include <string.h>
 
 static const char *const state_names[] = {"ok", "weak", "missing"};
@@ -88,9 +88,11 @@ kl_err kli_cmd_doctor(kli_context *c, const kli_args *args, kli_command_result *
     kli_doctor_environment(d);
     rows_text(&out->text, d, c->colour);
     bool works = d->has_compiler && d->has_worker && d->has_device[KL_BACKEND_CPU];
-    out->json =
-        json_pack("{ss si sb so so}", "schema", "klineage/doctor", "version", 1, "works", works,
-                  "surfaces", cmd_doctor_surfaces(&out->text, d), "rows", rows_json(d));
+    out->json = json_pack(
+        "{ss si sb so so so so}", "schema", "klineage/doctor", "version", 1, "works", works,
+        "surfaces", cmd_doctor_surfaces(&out->text, d), "rows", rows_json(d), "noise",
+        d->noise.pairs ? kli_record_json(&KL_NOISE, &d->noise) : json_null(), "noise_record",
+        d->noise_record.n ? kli_record_json(&KL_NOISE_RECORD, &d->noise_record) : json_null());
     out->exit_code = works ? 0 : 1;
     return KL_OK;
 }

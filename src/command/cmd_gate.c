@@ -17,6 +17,7 @@ typedef struct {
     kl_executor *executor;
     kl_store *journal; /* NULL with --no-journal */
     char key[65];
+    kl_noise_record noise;
     kl_verdict verdict;
     bool from_journal;
 } gate_ctx;
@@ -74,6 +75,8 @@ static kl_err with_gate(gate_ctx *g, kli_command_result *out, kl_error *e) {
     kl_err err = KL_OK;
     if (!kli_args_has(g->args, KL_OPTION_NO_JOURNAL))
         err = kli_journal_open(&g->journal, g->context->arena, g->args, e);
+    if (!err) err = kli_effort_host(&g->noise, g->context->arena, g->args, g->journal, e);
+    g->opts.noise = &g->noise;
     if (!err)
         err = kl_executor_open(&g->executor, kli_effort_executor(g->context->arena, g->args), e);
     if (!err) err = cmd_gate_judge(g, e);
@@ -129,7 +132,6 @@ kl_err kli_cmd_gate(kli_context *c, const kli_args *args, kli_command_result *ou
     const kl_host_kind on = s ? s->on : KL_ON_CPU;
     err = kli_request_options(&g.opts, c->arena, args, g.task, on, e);
     if (!err) err = load_rival(&g, e);
-    if (!err) err = kli_effort_wait_quiet(args, e);
     if (err) return err;
     return g.kernel ? with_gate(&g, out, e) : cmd_gate_refuse(&g, path, &refusal, out);
 }

@@ -113,10 +113,20 @@ static kl_err tune(kli_context *c, const kli_args *args, const kl_task *t, const
     return err;
 }
 
+/* A journal that cannot be opened is said where the verdict is kept. */
+static kl_err host_of(kl_noise_record *out, kl_arena *a, const kli_args *args, kl_error *e) {
+    kl_store *journal = NULL;
+    (void)!kli_journal_open(&journal, a, args, kl_ignored());
+    const kl_err err = kli_effort_host(out, a, args, journal, e);
+    kl_store_close(journal);
+    return err;
+}
+
 kl_err kli_cmd_tune(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     kl_task *task;
     kl_kernel *kernel;
     kl_gate_opts opts;
+    kl_noise_record noise;
     kl_err err = kli_request_task(&task, c->arena, args->words[0], e);
     if (!err) err = kli_request_sound_kernel(&kernel, c->arena, args->words[1], args->params, e);
     if (err) return err;
@@ -129,6 +139,7 @@ kl_err kli_cmd_tune(kli_context *c, const kli_args *args, kli_command_result *ou
     }
     err = kli_request_options(&opts, c->arena, args, task, kernel->surface->on, e);
     opts.tried = say_trial;
-    if (!err) err = kli_effort_wait_quiet(args, e);
+    opts.noise = &noise;
+    if (!err) err = host_of(&noise, c->arena, args, e);
     return err ? err : tune(c, args, task, &opts, out, e);
 }

@@ -3,6 +3,7 @@
 #ifndef KL_COMMAND_DOCTOR_H
 #define KL_COMMAND_DOCTOR_H
 #include "command/command.h"
+#include <klineage/run.h>
 
 typedef enum {
     KL_DOCTOR_OK,
@@ -27,6 +28,8 @@ typedef struct {
     bool has_compiler, has_worker;
     bool has_device[4]; /* by kl_backend_id */
     kl_isolation isolation;
+    kl_noise noise; /* no pairs: not measured */
+    kl_noise_record noise_record;
 } kli_doctor;
 
 void kli_doctor_add(kli_doctor *d, const char *group, const char *name, kli_doctor_state state,

@@ -146,21 +146,46 @@ static void gpu_counters(kli_doctor *d) {
                          : "install Nsight Compute; verdicts do not need it");
 }
 
+static const char QUIETER[] = "close other programs, or use --wait-quiet";
+
 /* The same look that walk, optimize, experiment and admit take before they spend anything. */
 static void quiet(kli_doctor *d) {
-    kl_noise n;
     char text[160];
     if (!d->has_compiler || !d->has_worker || !d->has_device[KL_BACKEND_CPU] ||
-        kl_gate_noise(&n, kl_ignored()))
+        kl_gate_noise(&d->noise, d->arena, kl_ignored()))
         return;
-    kli_doctor_add(d, "machine", "quiet", n.noisy ? KL_DOCTOR_WEAK : KL_DOCTOR_OK,
-                   kl_arena_copy(d->arena, kl_str_of(kl_noise_text(&n, text, sizeof text))),
-                   "close other programs, or use --wait-quiet");
+    kli_doctor_add(d, "machine", "quiet", d->noise.noisy ? KL_DOCTOR_WEAK : KL_DOCTOR_OK,
+                   kl_arena_copy(d->arena, kl_str_of(kl_noise_text(&d->noise, text, sizeof text))),
+                   QUIETER);
+}
+
+static kl_str record_text(kl_arena *a, const kl_noise_record *r) {
+    const kl_str all = kl_arena_printf(
+        a, "median %.4f, spread %.2g %%, cv %.2g %% of %d measurement%s since %.*s", r->median,
+        100 * r->spread, 100 * r->cv, r->n, r->n == 1 ? "" : "s", KL_STR_ARG(r->since));
+    if (!r->fresh) return kl_arena_printf(a, "%s; none of the last day", all.ptr);
+    return kl_arena_printf(a, "%s; floor today %.2g %%", all.ptr, 100 * r->noise);
+}
+
+/* In the journal that commands use without --store, where there is one. */
+static void noise_record(kli_doctor *d) {
+    kl_store *journal = NULL;
+    const kl_str path = kl_store_default_path(d->arena);
+    kl_noise_record *r = &d->noise_record;
+    if (!kli_fs_exists(path.ptr) || kl_store_open(&journal, path.ptr, kl_ignored())) return;
+    if (d->noise.pairs) (void)!kl_noise_keep(journal, d->arena, &d->noise, kl_ignored());
+    (void)!kl_noise_recall(r, journal, d->arena, kl_ignored());
+    kl_store_close(journal);
+    if (r->n)
+        kli_doctor_add(d, "machine", "A/A record",
+                       r->noise > KL_NOISY ? KL_DOCTOR_WEAK : KL_DOCTOR_OK,
+                       record_text(d->arena, r), r->noise > KL_NOISY ? QUIETER : NULL);
 }
 
 void kli_doctor_machine(kli_doctor *d) {
     cores(d);
     quiet(d);
+    noise_record(d);
     instruction_sets(d);
     counters(d);
     gpu_counters(d);

@@ -92,9 +92,9 @@ kl_err kli_effort_run(kl_run_opts *out, kl_arena *a, const kli_args *args, const
 
 /* What cannot be measured here (no compiler, say) is said by the command itself, with more to go
  * on. */
-static kl_err look(kl_noise *out, kl_error *e) {
+static kl_err look(kl_noise *out, kl_arena *a, kl_error *e) {
     kl_error own = {0};
-    const kl_err err = kl_gate_noise(out, &own);
+    const kl_err err = kl_gate_noise(out, a, &own);
     if (err == KL_EINTR) return *e = own, err;
     if (err) kli_debug("the noise of this machine was not measured: %s", own.message);
     return KL_OK;
@@ -109,7 +109,7 @@ static kl_err pause_between(kl_error *e) {
     return kl_hint(e, "nothing was spent; without --wait-quiet the command starts at once");
 }
 
-static kl_err wait_quiet(kl_noise *n, int64_t seconds, kl_error *e) {
+static kl_err wait_quiet(kl_noise *n, kl_arena *a, int64_t seconds, kl_error *e) {
     const int64_t begin = kli_now_ns();
     char text[160];
     kl_err err = KL_OK;
@@ -121,30 +121,60 @@ static kl_err wait_quiet(kl_noise *n, int64_t seconds, kl_error *e) {
         kli_base_progress("waiting for a quiet machine, %lld s: %s",
                           (long long)((kli_now_ns() - begin) / 1000000000), text);
         err = pause_between(e);
-        if (!err) err = look(n, e);
+        if (!err) err = look(n, a, e);
     }
     kli_base_progress("%s", "");
     return err;
 }
 
-kl_err kli_effort_wait_quiet(const kli_args *args, kl_error *e) {
-    if (!kli_args_has(args, KL_OPTION_WAIT_QUIET)) return KL_OK;
-    return kli_effort_quiet(args, NULL, e);
-}
-
-kl_err kli_effort_quiet(const kli_args *args, const kl_run *run, kl_error *e) {
+/* A look; with --wait-quiet more of them, until it is quiet. */
+static kl_err look_until_quiet(kl_noise *n, kl_arena *a, const kli_args *args, kl_error *e) {
     const char *seconds = args->values[KL_OPTION_WAIT_QUIET];
-    kl_noise n = {0};
     char text[160];
-    if (args->values[KL_OPTION_SPOOL] || (!seconds && run && kl_run_resumed(run))) return KL_OK;
-    kl_err err = look(&n, e);
+    kl_err err = look(n, a, e);
     if (!err && seconds)
         err = wait_quiet(
-            &n, *seconds ? (int64_t)kli_args_number(args, KL_OPTION_WAIT_QUIET, 0) : WAIT_SECONDS,
+            n, a, *seconds ? (int64_t)kli_args_number(args, KL_OPTION_WAIT_QUIET, 0) : WAIT_SECONDS,
             e);
-    if (!err && n.noisy)
+    if (!err && n->noisy)
         kli_warn("this machine is noisy: %s; many comparisons will be undecided%s",
-                 kl_noise_text(&n, text, sizeof text), seconds ? "" : "; --wait-quiet waits");
+                 kl_noise_text(n, text, sizeof text), seconds ? "" : "; --wait-quiet waits");
+    return err;
+}
+
+/* Before the first pair. */
+static void warn_of_record(const kl_noise_record *r) {
+    if (r->fresh && r->noise > KL_NOISY)
+        kli_warn(
+            "the A/A noise of this host is %.2g %% today (%d measurement%s): differences below "
+            "%.2g %% may stay undecided",
+            100 * r->noise, r->fresh, r->fresh == 1 ? "" : "s", 100 * kl_decide_margin(r->noise));
+}
+
+kl_err kli_effort_host(kl_noise_record *out, kl_arena *a, const kli_args *args, kl_store *journal,
+                       kl_error *e) {
+    kl_noise n = {0};
+    *out = (kl_noise_record){0};
+    if (args->values[KL_OPTION_SPOOL]) return KL_OK;
+    const kl_err err =
+        kli_args_has(args, KL_OPTION_WAIT_QUIET) ? look_until_quiet(&n, a, args, e) : KL_OK;
+    if (err || !journal) return err;
+    /* What a journal cannot keep or tell now is missed by nobody; a verdict says so of itself. */
+    (void)!kl_noise_keep(journal, a, &n, kl_ignored());
+    (void)!kl_noise_recall(out, journal, a, kl_ignored());
+    if (!n.noisy) warn_of_record(out);
+    return KL_OK;
+}
+
+kl_err kli_effort_quiet(const kli_args *args, kl_run *run, kl_error *e) {
+    const bool waits = args->values[KL_OPTION_WAIT_QUIET] != NULL;
+    kl_noise n = {0};
+    if (args->values[KL_OPTION_SPOOL] || (!waits && kl_run_resumed(run))) return KL_OK;
+    kl_arena *a = kl_arena_new();
+    kl_err err = look_until_quiet(&n, a, args, e);
+    if (!err) err = kl_run_keep_noise(run, &n, e);
+    if (!err && !n.noisy) warn_of_record(kl_run_noise(run));
+    kl_arena_free(a);
     return err;
 }
 

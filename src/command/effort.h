@@ -18,13 +18,15 @@ KL_MUST_USE kl_err kli_effort_run(kl_run_opts *out, kl_arena *a, const kli_args 
 const char *kli_effort_executor(kl_arena *a, const kli_args *args);
 /* Answers come out of a recording: its end is an end in order. */
 bool kli_effort_replays(const char *model);
-/* How alike does identical code run here now?  Says so when little will be decided, and goes on;
- * with --wait-quiet it waits first.  To be asked before anything is paid for.  Nothing is measured
- * where the kernels run elsewhere (--spool), nor for a run that goes on, to which it was said
- * before: `run` NULL is none.  Errors: KL_EINTR. */
-KL_MUST_USE kl_err kli_effort_quiet(const kli_args *args, const kl_run *run, kl_error *e);
-/* --wait-quiet alone, for commands that spend nothing. */
-KL_MUST_USE kl_err kli_effort_wait_quiet(const kli_args *args, kl_error *e);
+/* How alike does identical code run here now?  Keeps it in the journal, says so when little will be
+ * decided, now or by this host's record, and goes on; with --wait-quiet it waits first.  To be
+ * asked before anything is paid for.  Nothing is measured where the kernels run elsewhere
+ * (--spool), nor for a run that goes on, to which it was said before.  Errors: KL_EINTR. */
+KL_MUST_USE kl_err kli_effort_quiet(const kli_args *args, kl_run *run, kl_error *e);
+/* For commands that spend nothing: --wait-quiet alone measures.  `out`: this host's record in the
+ * journal (NULL: none). */
+KL_MUST_USE kl_err kli_effort_host(kl_noise_record *out, kl_arena *a, const kli_args *args,
+                                   kl_store *journal, kl_error *e);
 /* --jobs --once. */
 kl_track_opts kli_effort_tracks(const kli_args *args);
 /* Dollars of an option as micro-dollars; `otherwise` when it is not given.  Errors: KL_EINVAL. */

@@ -5,9 +5,9 @@
 #include <klineage/skill.h>
 #include <string.h>
 
-static const kl_record *const DOCUMENTS[] = {&KL_VERDICT, &KL_LINEAGE,    &KL_CARD_EVIDENCE,
-                                             &KL_STEP,    &KL_CHARGE,     &KL_JOB,
-                                             &KL_PROBE,   &KL_PROBE_STATE};
+static const kl_record *const DOCUMENTS[] = {
+    &KL_VERDICT, &KL_LINEAGE, &KL_CARD_EVIDENCE, &KL_STEP,  &KL_CHARGE,
+    &KL_JOB,     &KL_PROBE,   &KL_PROBE_STATE,   &KL_NOISE, &KL_NOISE_RECORD};
 
 void kli_page_records(kl_buf *out) {
     kl_buf_printf(out, "# Records\n\n<!-- Generated: klineage --generate records > "

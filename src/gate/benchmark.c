@@ -35,7 +35,8 @@ enum {
     SHAPE_PAIRS = 6, /* pairs on one set of physical pages: 5 allocations in the first 30 pairs */
     LATER_PAIRS =
         30, /* after those, pages change the median no more and cost more than they tell */
-    CONTROL_EVERY = 2, /* one control pair after so many pairs */
+    CONTROL_EVERY = 2, /* one control pair after so many pairs; after each on a host that is noisy:
+                          soon they are enough to speak for themselves */
     EARLY_PAIRS = 5,
     CLEAR_PAIRS = 4, /* of a difference that is clear */
     MAX_EVENTS = 64,
@@ -424,7 +425,8 @@ static void widen_noise(kl_comparison *m, const double *controls, int n) {
 }
 
 /* The A/A noise.  Of a few controls an interval would promise too much, so there the widest counts:
- * among them those that were left out, unless the ratio itself settled. */
+ * among them those that were left out, unless the ratio itself settled; and what is known of this
+ * host from before, where that is wider still.  Where controls told nothing, it decides nothing. */
 static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable) {
     const bool all = !stable || r->n_controls < 2;
     if (r->n_controls >= FEW_CONTROLS) {
@@ -439,6 +441,14 @@ static void measure_noise(const kli_benchmark *r, kl_comparison *m, bool stable)
         return; /* unknown */
     }
     m->noise = fmax(fabs(m->aa_low - 1), fabs(m->aa_high - 1));
+    if (r->n_controls < FEW_CONTROLS && r->recorded > m->noise)
+        m->noise = m->recorded = r->recorded;
+}
+
+static void describe_controls(const kli_benchmark *r, kl_comparison *m) {
+    if (r->n_controls < 2) return;
+    m->aa_spread = kli_relative_spread(r->controls, (size_t)r->n_controls);
+    m->aa_cv = kli_cv(r->controls, (size_t)r->n_controls);
 }
 
 /* Lost, or so far from 1 that a few pairs tell: by an interval that may be looked at all the time,
@@ -528,6 +538,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
     m->handshake = kli_runner_handshake_ns(r->candidate.executable->runner) /
                    (m->candidate_ns * r->candidate.calls);
     measure_noise(r, m, stable);
+    describe_controls(r, m);
     m->stable = stable;
     m->bimodal = falls_in_two(r);
     m->call = kl_decide(m->low, m->high, m->noise, stable);
@@ -586,6 +597,10 @@ static void say_pairs(const kli_benchmark *r) {
     r->c->opts->progress(r->c->opts->progress_ctx, KL_STAGE_PROFILE, text);
 }
 
+static bool control_is_due(const kli_benchmark *r) {
+    return r->recorded > KL_NOISY || (r->pairs + r->left_out) % CONTROL_EVERY == 0;
+}
+
 /* Pairs and what lies between them, until the stop rule has had enough. */
 static kl_err run_pairs(kli_benchmark *r, kli_advice *a, kli_check_outcome *f, kl_error *e) {
     kl_err err = KL_OK;
@@ -593,7 +608,7 @@ static kl_err run_pairs(kli_benchmark *r, kli_advice *a, kli_check_outcome *f, k
         err = fresh_pages(r, f, e);
         if (!err && f->ok) err = run_pair(r, false, f, e);
         const int tried = r->pairs + r->left_out;
-        if (!err && f->ok && tried % CONTROL_EVERY == 0) err = run_control(r, f, e);
+        if (!err && f->ok && control_is_due(r)) err = run_control(r, f, e);
         if (!err && f->ok && short_is_due(r)) err = kli_benchmark_short(r, f, e);
         if (!err && r->c->opts->progress && tried % 8 == 0) say_pairs(r);
         if (!err && f->ok) kli_benchmark_make_way(r);
@@ -619,11 +634,18 @@ kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, k
     return err;
 }
 
+/* The floor that this host's record says of the device; 0: none of the last day. */
+static double recorded_noise(const kli_evaluation *c) {
+    const kl_noise_record *n = c->opts->noise;
+    return n && n->fresh > 0 && kl_str_eq(n->device, c->device->name) ? n->noise : 0;
+}
+
 kli_benchmark kli_benchmark_new(kli_evaluation *c, kli_problem *problem, kli_executable *baseline,
                                 kl_time_method method) {
     kli_benchmark r = {.c = c,
                        .problem = problem,
                        .method = method,
+                       .recorded = recorded_noise(c),
                        .order = {kli_seed_derive(c->schedule.key, baseline->name.ptr, 0)}};
     kli_digests_begin(&r.digests, c, baseline->name.ptr);
     r.next_short = 1 + (int)kli_stream_below(r.digests.draws, SHORT_MOMENT, SHORT_EVERY);

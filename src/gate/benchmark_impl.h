@@ -32,6 +32,7 @@ typedef struct {
     kl_time_method method;
     kl_stream order;
     kli_digests digests;
+    double recorded; /* A/A noise of this host and device, from before; 0: not known */
     double *ratios, *controls, *candidate_ns, *baseline_ns;
     bool *led, *control_led; /* the candidate's half, or the first of a control, came first */
     int pairs, n_controls;

@@ -2,12 +2,14 @@
  *
  * A small kernel of ours goes the way of every candidate (compiler, sandbox, runner, handshake,
  * watch) and is timed against itself for less than a second.  The interval of the pairs' ratios
- * around 1 is the A/A noise that a gate would find now: nothing is decided below twice that.  Not
- * here: what is done about it (command/effort.c).  SPDX-License-Identifier: Apache-2.0 */
+ * around 1 is the A/A noise that a gate would find now: nothing is decided below twice that.  What
+ * many such measurements of a host say is its record.  Not here: where they are kept (run/noise.c),
+ * what is done about it (command/effort.c, benchmark.c).  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/record.h"
 #include "base/stats.h"
 
 #include <math.h>
@@ -51,10 +53,59 @@ const char *kl_host_load(char *text, size_t n) {
 const char *kl_noise_text(const kl_noise *n, char *text, size_t room) {
     char noise[32] = "above 100 %", host[64];
     if (n->noise <= 1) snprintf(noise, sizeof noise, "%.2g %%", 100 * n->noise);
-    snprintf(text, room, "A/A noise %s, %d of %d pairs disturbed, %s", noise, n->left_out, n->pairs,
+    snprintf(text, room, "A/A noise %s (spread %.2g %%, cv %.2g %%), %d of %d pairs disturbed, %s",
+             noise, 100 * n->spread, 100 * n->cv, n->left_out, n->pairs,
              kl_host_load(host, sizeof host));
     return text;
 }
+
+/* ---- the record -------------------------------------------------------------------------- */
+
+#define KL_RECORD kl_noise
+const kl_record KL_NOISE = {
+    KL_RECORD_HEAD("noise", "A kernel of klineage's own timed against itself (A/A)."),
+    .document = true,
+    KL_ROWS{
+#define KL_DEF_NOISE KL_ROW
+#include <klineage/gate.def>
+        KL_ROWS_END}};
+#undef KL_RECORD
+
+#define KL_RECORD kl_noise_record
+const kl_record KL_NOISE_RECORD = {
+    KL_RECORD_HEAD("noise-record", "What the A/A measurements of one host say together."),
+    .document = true,
+    KL_ROWS{
+#define KL_DEF_NOISE_RECORD KL_ROW
+#include <klineage/gate.def>
+        KL_ROWS_END}};
+#undef KL_RECORD
+
+bool kl_noise_settled(const kl_noise *n) {
+    KL_ASSERT(n->left_out >= 0 && n->left_out <= n->pairs);
+    return n->pairs - n->left_out >= KL_NOISE_LEAST_PAIRS;
+}
+
+void kl_noise_sum_up(kl_noise_record *out, const kl_noise *rows, int n, kl_str fresh_from) {
+    double medians[KL_NOISE_MEASUREMENTS], fresh[KL_NOISE_MEASUREMENTS];
+    *out = (kl_noise_record){0};
+    if (n > 0) out->host = rows[0].host, out->device = rows[0].device;
+    for (int i = 0; i < n && out->n < KL_NOISE_MEASUREMENTS; i++) {
+        if (!kl_str_eq(rows[i].device, out->device)) continue;
+        if (strcmp(rows[i].created.ptr, fresh_from.ptr) >= 0)
+            fresh[out->fresh++] = rows[i].noise; /* dates sort as texts */
+        medians[out->n++] = rows[i].median;
+        out->since = rows[i].created;
+    }
+    KL_ASSERT(out->fresh <= out->n && out->n <= n);
+    if (!out->n) return;
+    out->median = kli_median(medians, (size_t)out->n);
+    out->spread = kli_relative_spread(medians, (size_t)out->n);
+    out->cv = kli_cv(medians, (size_t)out->n);
+    if (out->fresh) out->noise = kli_median(fresh, (size_t)out->fresh);
+}
+
+/* ---- one measurement --------------------------------------------------------------------- */
 
 typedef struct {
     kl_arena *arena;
@@ -65,7 +116,7 @@ typedef struct {
     kl_artefact artefact;
     kl_memory memory;
     kl_runner *runner;
-    double whole[MAX_NOISE_PAIRS], all[MAX_NOISE_PAIRS];
+    double whole[MAX_NOISE_PAIRS], all[MAX_NOISE_PAIRS], call_ns[MAX_NOISE_PAIRS];
     int n_whole, n_all;
 } bench;
 
@@ -142,6 +193,7 @@ static kl_err pair(bench *b, kl_error *e) {
     }
     if (!(ns[0] > 0) || !(ns[1] > 0)) return KL_OK;
     KL_ASSERT(b->n_whole <= b->n_all && b->n_all < MAX_NOISE_PAIRS);
+    b->call_ns[b->n_all] = fmin(ns[0], ns[1]);
     b->all[b->n_all++] = ns[0] / ns[1];
     if (whole) b->whole[b->n_whole++] = ns[0] / ns[1];
     return KL_OK;
@@ -153,10 +205,13 @@ void kli_noise_judge(kl_noise *out, const double *whole, int n_whole, const doub
                      int n_all) {
     const bool enough = n_whole >= KL_NOISE_LEAST_PAIRS;
     KL_ASSERT(n_whole >= 0 && n_whole <= n_all && n_all > 0);
-    const kl_interval aa =
-        kli_bootstrap_median(enough ? whole : all, (size_t)(enough ? n_whole : n_all), 1000, 0.95,
-                             kli_stream_of(1, "noise"));
+    const double *told = enough ? whole : all;
+    const size_t n = (size_t)(enough ? n_whole : n_all);
+    const kl_interval aa = kli_bootstrap_median(told, n, 1000, 0.95, kli_stream_of(1, "noise"));
     out->noise = fmax(fabs(aa.low - 1), fabs(aa.high - 1));
+    out->median = aa.median;
+    out->spread = kli_relative_spread(told, n);
+    out->cv = kli_cv(told, n);
     out->pairs = n_all;
     out->left_out = n_all - n_whole;
     out->noisy = out->noise > KL_NOISY || !enough;
@@ -174,7 +229,27 @@ static kl_err noise_measure(kl_noise *out, bench *b, kl_error *e) {
     return err;
 }
 
-kl_err kl_gate_noise(kl_noise *out, kl_error *e) {
+/* By decades. */
+static const char *length_of(double call_ns) {
+    static const char *const CLASSES[] = {"1us", "10us", "100us", "1ms", "10ms"};
+    size_t i = 0;
+    for (double most = 1e4; call_ns >= most && i + 1 < KL_COUNT(CLASSES); most *= 10) i++;
+    return CLASSES[i];
+}
+
+static void describe_place(kl_noise *out, kl_arena *a, const bench *b) {
+    char host[65] = "";
+    double load = 0;
+    (void)gethostname(host, sizeof host - 1);
+    out->host = kl_arena_copy(a, kl_str_of(host));
+    out->device = kl_arena_copy(a, b->device.name);
+    out->cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    out->load = getloadavg(&load, 1) == 1 ? load : 0;
+    out->length = kl_str_of(length_of(b->n_all ? kli_median(b->call_ns, (size_t)b->n_all) : 0));
+    out->created = kli_utc_now(a);
+}
+
+kl_err kl_gate_noise(kl_noise *out, kl_arena *a, kl_error *e) {
     bench *b = calloc(1, sizeof *b);
     kli_machine_lock machine_lock;
     if (!b) kl_oom(sizeof *b);
@@ -189,6 +264,7 @@ kl_err kl_gate_noise(kl_noise *out, kl_error *e) {
     (void)kli_machine_lock_exclusive(
         &machine_lock); /* a gate that works on meanwhile is part of what this machine is like */
     if (!err) err = noise_measure(out, b, e);
+    if (!err) describe_place(out, a, b);
     kli_machine_lock_close(&machine_lock);
     kli_runner_stop(b->runner);
     if (b->memory.inputs_fd >= 0) kli_memory_close(&b->memory);

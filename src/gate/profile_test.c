@@ -192,27 +192,18 @@ static void test_gate_profile__finds_a_two_percent_gain(void **state) {
     world_close(&w);
 }
 
-static void test_gate_profile__calls_the_same_the_same(void **state) {
+static void test_gate_profile__calls_the_same_the_same_and_a_loss_slower(void **state) {
     (void)state;
     static world w;
     kl_error e = {0};
     kli_benchmark r;
-    world_open(&w, 2e6, 2e6, 0.01);
-    assert_ok(run_benchmark(&w, &r, &e));
-    assert_int_equal(w.result.call, KL_DECISION_SAME);
-    assert_true(w.result.noise < 0.01);
-    world_close(&w);
-}
-
-static void test_gate_profile__calls_a_loss_slower(void **state) {
-    (void)state;
-    static world w;
-    kl_error e = {0};
-    kli_benchmark r;
-    world_open(&w, 2.1e6, 2e6, 0.005);
-    assert_ok(run_benchmark(&w, &r, &e));
-    assert_int_equal(w.result.call, KL_DECISION_SLOWER);
-    world_close(&w);
+    for (int loss = 0; loss < 2; loss++) {
+        world_open(&w, loss ? 2.1e6 : 2e6, 2e6, 0.01);
+        assert_ok(run_benchmark(&w, &r, &e));
+        assert_int_equal(w.result.call, loss ? KL_DECISION_SLOWER : KL_DECISION_SAME);
+        assert_true(w.result.noise < 0.01);
+        world_close(&w);
+    }
 }
 
 static void test_gate_profile__drift_of_the_machine_cancels(void **state) {
@@ -671,6 +662,52 @@ static void test_gate_profile__stop_rule_goes_on_where_controls_disagree(void **
     assert_int_equal(kli_benchmark_advice(&r, &o), CLEAR);
     r.controls = bad;
     assert_int_equal(kli_benchmark_advice(&r, &o), GO_ON);
+    r.controls = good;
+    r.recorded = 0.5; /* and a host that was known to be so could hide it as well */
+    assert_int_equal(kli_benchmark_advice(&r, &o), GO_ON);
+}
+
+/* ---- what is known of the host ----------------------------------------------------------- */
+
+static void known_world(world *w, double baseline_ns, const kl_noise_record *known) {
+    static const kl_device THIS = {.name = KL_S("this")};
+    world_open(w, 1e7, baseline_ns, 0.01);
+    w->c.device = &THIS;
+    w->opts.noise = known;
+}
+
+static void test_gate_profile__a_record_widens_what_few_controls_say(void **state) {
+    (void)state;
+    static world w;
+    kl_noise_record known = {.device = KL_S("this"), .n = 3, .fresh = 2, .noise = 0.025};
+    kl_error e = {0};
+    kli_benchmark r;
+    for (int i = 0; i < 4; i++) {
+        known_world(&w, 1e8, &known);
+        known.fresh = i == 1 ? 0 : 2; /* too old */
+        known.device = i == 2 ? KL_S("another") : KL_S("this");
+        known.noise = i == 3 ? 1e-9 : 0.025; /* it never narrows */
+        assert_ok(run_benchmark(&w, &r, &e));
+        assert_true(r.clear && r.n_controls >= 2 && r.n_controls < 5);
+        assert_true((w.result.noise >= 0.025) == (i == 0) && w.result.noise > 1e-4);
+        assert_true((w.result.recorded >= 0.025) == (i == 0));
+        assert_true(w.result.aa_spread > 0 && w.result.aa_cv > 0);
+        world_close(&w);
+    }
+}
+
+/* Many controls of one's own are not overruled; where the host is noisy there are more of them. */
+static void test_gate_profile__a_noisy_host_has_its_controls_sooner(void **state) {
+    (void)state;
+    static world w;
+    const kl_noise_record known = {.device = KL_S("this"), .n = 1, .fresh = 1, .noise = 0.2};
+    kl_error e = {0};
+    kli_benchmark r;
+    known_world(&w, 1.03e7, &known);
+    assert_ok(run_benchmark(&w, &r, &e));
+    assert_true(r.n_controls + 1 >= r.pairs && w.result.noise < 0.01 && w.result.recorded <= 0);
+    assert_int_equal(w.result.call, KL_DECISION_FASTER);
+    world_close(&w);
 }
 
 static void test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels(void **state) {
@@ -824,8 +861,7 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__single_calls_cannot_end_early),
         cmocka_unit_test(test_gate_profile__work_ahead_shows_where_a_batch_ends_early),
         cmocka_unit_test(test_gate_profile__finds_a_two_percent_gain),
-        cmocka_unit_test(test_gate_profile__calls_the_same_the_same),
-        cmocka_unit_test(test_gate_profile__calls_a_loss_slower),
+        cmocka_unit_test(test_gate_profile__calls_the_same_the_same_and_a_loss_slower),
         cmocka_unit_test(test_gate_profile__drift_of_the_machine_cancels),
         cmocka_unit_test(test_gate_profile__noise_that_never_settles_is_unstable),
         cmocka_unit_test(test_gate_profile__far_apart_ends_early),
@@ -852,6 +888,8 @@ int main(void) {
         cmocka_unit_test(test_gate_profile__stop_rule_wants_pairs_time_and_a_narrow_interval),
         cmocka_unit_test(test_gate_profile__stop_rule_ends_where_it_is_clear),
         cmocka_unit_test(test_gate_profile__stop_rule_goes_on_where_controls_disagree),
+        cmocka_unit_test(test_gate_profile__a_record_widens_what_few_controls_say),
+        cmocka_unit_test(test_gate_profile__a_noisy_host_has_its_controls_sooner),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_nanosecond_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_does_not_starve_slow_kernels),
         cmocka_unit_test(test_gate_profile__stop_rule_ends_for_good),

@@ -185,6 +185,9 @@ static void render_comparison(kl_buf *b, const kl_comparison *m) {
     kl_buf_printf(b, "  (%d pairs", m->pairs);
     if (m->left_out) kl_buf_printf(b, ", %d left out", m->left_out);
     if (m->controls || m->noise > 0) kl_buf_printf(b, ", A/A noise %.2f %%", 100 * m->noise);
+    if (m->recorded > 0) kl_buf_printf(b, " of this host's record");
+    if (m->aa_spread > 0)
+        kl_buf_printf(b, ", spread %.2f %%, cv %.2f %%", 100 * m->aa_spread, 100 * m->aa_cv);
     kl_buf_printf(b, "%s)\n", m->stable ? "" : ", not stable");
 }
 

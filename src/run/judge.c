@@ -255,6 +255,7 @@ kl_err kli_effect_judge(kl_verdict *out, kl_track *base, kl_arena *a, const kl_g
     kl_error local = {0};
     judgement j = {.t = kli_of(base), .job = *job};
     j.job.opts.more_to_come = true;
+    j.job.opts.noise = &j.t->run->noise;
     if (!j.job.opts.progress) {
         j.job.opts.progress = show_stage;
         j.job.opts.progress_ctx = j.t;

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/test.h"
 #include <stdlib.h>
+#include <unistd.h>
 
 #define TASK KL_TEST_ROOT "/tasks/softmax"
 
@@ -230,6 +231,45 @@ static void test_run_judge__is_measured_once(void **state) {
     assert_string_equal(kl_track_verdict_key(&track.base), key);
     assert_int_equal(gate_runs, 1);
     assert_int_equal(effects(), 1);
+}
+
+static kl_noise measured(int left_out, double noise, const char *created) {
+    char host[65] = "";
+    assert_int_equal(gethostname(host, sizeof host - 1), 0);
+    return (kl_noise){.host = kl_arena_copy(arena, kl_str_of(host)),
+                      .device = KL_S("this"),
+                      .length = KL_S("10us"),
+                      .median = 1,
+                      .noise = noise,
+                      .pairs = 60,
+                      .left_out = left_out,
+                      .created = kl_str_of(created)};
+}
+
+/* It is in the journal for whoever opens it next, and every gate is told. */
+static void test_run_judge__the_host_is_known_from_before(void **state) {
+    (void)state;
+    const kl_noise unsettled = measured(59, 0.9, kli_utc_now(arena).ptr),
+                   now = measured(0, 0.01, kli_utc_now(arena).ptr),
+                   old = measured(0, 0.5, "2026-01-01T00:00:00Z");
+    kl_noise elsewhere = now;
+    elsewhere.host = KL_S("another host");
+    judged(NULL);
+    assert_true(gate_job.opts.noise && gate_job.opts.noise->n == 0);
+    assert_ok(kl_run_keep_noise(run, &unsettled, &e));
+    assert_ok(kl_run_keep_noise(run, &elsewhere, &e));
+    assert_int_equal(kl_run_noise(run)->n, 0);
+    assert_ok(kl_run_keep_noise(run, &old, &e));
+    assert_ok(kl_run_keep_noise(run, &now, &e));
+    assert_ok(kl_run_keep_noise(run, &now, &e)); /* the same one is one */
+    opts.trial = 2;
+    opts.gate.workload = "M=2,N=2";
+    again();
+    judged(NULL);
+    const kl_noise_record *known = gate_job.opts.noise;
+    assert_true(known->n == 2 && known->fresh == 1);
+    assert_true(known->noise > 0.009 && known->noise < 0.011);
+    assert_str(known->device, "this");
 }
 
 static void test_run_judge__another_runs_verdict_is_free(void **state) {
@@ -500,6 +540,7 @@ static void test_run_judge_text__what_does_not_parse_is_refused_and_kept(void **
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_run_judge__is_measured_once),
+        TEST(test_run_judge__the_host_is_known_from_before),
         TEST(test_run_judge__another_runs_verdict_is_free),
         TEST(test_run_judge__a_resumed_run_keeps_its_verdict_whatever_was_measured_since),
         TEST(test_run_judge__unstable_is_tried_once_more_and_then_kept),

@@ -85,6 +85,7 @@ kl_err kl_run_open(kl_run **out, const kl_run_opts *o, kl_error *e) {
     kl_err err = kl_store_open(&r->store, r->path.ptr, e);
     if (!err) err = run_check_model(r, e);
     if (!err) err = run_write_down(r, e);
+    if (!err) err = kl_noise_recall(&r->noise, r->store, r->arena, e);
     if (err)
         kl_run_close(r);
     else
@@ -105,3 +106,10 @@ const char *kl_run_id(const kl_run *r) { return r->id; }
 bool kl_run_resumed(const kl_run *r) { return r->resumed; }
 
 kl_store *kl_run_store(kl_run *r) { return r->store; }
+
+kl_err kl_run_keep_noise(kl_run *r, const kl_noise *n, kl_error *e) {
+    const kl_err err = kl_noise_keep(r->store, r->arena, n, e);
+    return err ? err : kl_noise_recall(&r->noise, r->store, r->arena, e);
+}
+
+const kl_noise_record *kl_run_noise(const kl_run *r) { return &r->noise; }

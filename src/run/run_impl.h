@@ -11,7 +11,8 @@ struct kl_run {
     kl_str path;      /* of the store */
     kl_store *store;
     char id[65];
-    bool resumed; /* the journal knew it before */
+    bool resumed;          /* the journal knew it before */
+    kl_noise_record noise; /* of this host */
     int64_t start_ns;
     kl_arena **kept; /* arenas of lines that ended */
     size_t n_kept;

@@ -124,6 +124,17 @@ kl_err kl_store_record_find(kl_store_record *out, kl_store *s, kl_arena *a, cons
     return kl_fail(e, KL_ENOENT, s->where, "no %s has the name or id '%s'", kind, id_or_name);
 }
 
+kl_err kl_store_record_latest(kl_store_record **rows, size_t *n, kl_store *s, kl_arena *a,
+                              const char *kind, const char *name, int64_t limit, kl_error *e) {
+    KL_ASSERT(limit > 0);
+    const kli_query q = {
+        .table = &kli_records,
+        .match = {{"kind", .text = kl_str_of(kind)}, {"name", .text = kl_str_of(name)}},
+        .order = KLI_NEWEST_FIRST,
+        .limit = limit};
+    return kli_list(rows, n, s, a, &q, e);
+}
+
 kl_err kl_store_record_list(kl_store_record **rows, size_t *n, kl_store *s, kl_arena *a,
                             const char *kind, kl_error *e) {
     const kli_query q = {.table = &kli_records,

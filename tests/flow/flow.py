@@ -148,6 +148,22 @@ def test_the_machine_is_asked_how_quiet_it_is(p):
     assert "--wait-quiet[=SECONDS]" in p.run("help", "walk").out
 
 
+def test_the_machine_is_remembered(p):
+    known = p.run("doctor", "--json").json()
+    assert known["noise_record"] is None and known["noise"]["schema"] == "klineage/noise", known
+    assert {"spread", "cv", "floor", "median", "host", "device", "cores", "load", "length"} <= set(known["noise"]), known
+    p.gate(p.naive, "--check-only").is_("ok")  # there is a journal from here on
+    kept = {**known["noise"], "pairs": 60, "left_out": 0, "floor": 0.5}  # settled, whatever this machine is like now
+    with sqlite3.connect(p.folder / "state/klineage/klineage.db") as journal:
+        journal.execute("INSERT INTO record VALUES ('noise', ?, ?, '', ?, ?)", ("a" * 64, kept["host"], json.dumps(kept), kept["created"]))
+    answer = p.run("doctor", "--json").json()
+    record, rows = answer["noise_record"], {row["name"]: row for row in answer["rows"]}
+    assert record["n"] == record["fresh"] >= 1 and record["floor"] > 0 and record["since"] == kept["created"], record
+    assert "spread" in rows["A/A record"]["found"] and "cv" in rows["A/A record"]["found"], rows
+    if record["n"] == 1:
+        p.gate(p.naive, "--check-only", "--seed", "7").is_("ok", "the A/A noise of this host is 50 % today (1 measurement)")
+
+
 def test_a_shape_that_no_memory_holds_is_turned_away_at_once(p):
     if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 64 << 30:
         raise Skip("this machine could hold it")
@@ -203,7 +219,7 @@ def test_schemas_and_tables_of_records_are_current(p):
     assert made == kept, "docs/formats/records.md has drifted: klineage --generate records > docs/formats/records.md"
     made, kept = p.run("--generate", "facts").is_("ok").out, (p.source / "docs/formats/facts.md").read_text()
     assert made == kept, "docs/formats/facts.md has drifted: klineage --generate facts > docs/formats/facts.md"
-    for name in ("verdict", "lineage", "card-evidence", "step", "charge", "job", "probe", "probe-state", "facts"):
+    for name in ("verdict", "lineage", "card-evidence", "step", "charge", "job", "noise", "noise-record", "probe", "probe-state", "facts"):
         made, kept = p.run("--generate", f"schema-{name}").is_("ok").out, (p.source / f"docs/schema/{name}.schema.json").read_text()
         assert made == kept, f"klineage --generate schema-{name} > docs/schema/{name}.schema.json"
 
