@@ -6,7 +6,8 @@
  * One gate, COUNT verdicts of the same kernel (warm oracle, baselines and compile cache; the
  * candidate's process is new every time), then COUNT look-ups of the same verdict in a journal.
  * With AGAINST the kernel is compared with that one instead of a baseline.  Prints one JSON object;
- * its `rows` are the verdicts, one by one.  SPDX-License-Identifier: Apache-2.0 */
+ * its `rows` are the verdicts, one by one, with the time of each stage; "next" is the wait for
+ * processes that come up for later ones.  SPDX-License-Identifier: Apache-2.0 */
 #include <klineage/klineage.h>
 
 #include "kernel/kernel.h"
@@ -41,10 +42,19 @@ static void put_interval(json_t *o, const char *key, const double *x, int n) {
     json_object_set_new(o, key, i);
 }
 
-static double stage_ms(const kl_verdict *v, kl_str name) {
-    for (int i = 0; i < v->n_stages; i++)
-        if (kl_str_eq(v->stages[i].name, name)) return (double)v->stages[i].ns * 1e-6;
-    return 0;
+/* By name, in the order in which they ended; what a name took more than once is added up, and what
+ * lies in no stage is "none". */
+static json_t *stages_ms(const kl_verdict *v) {
+    json_t *o = json_object();
+    int64_t none_ns = v->total_ns;
+    for (int i = 0; i < v->n_stages; i++) {
+        const char *name = v->stages[i].name.ptr;
+        const double before = json_number_value(json_object_get(o, name));
+        json_object_set_new(o, name, json_real(before + (double)v->stages[i].ns * 1e-6));
+        none_ns -= v->stages[i].ns;
+    }
+    json_object_set_new(o, "none", json_real((double)none_ns * 1e-6));
+    return o;
 }
 
 static json_t *row_of(const kl_verdict *v) {
@@ -53,8 +63,11 @@ static json_t *row_of(const kl_verdict *v) {
     json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:i}", "outcome", kl_outcome_name(v->outcome),
                           "ratio", c->ratio, "low", c->low, "high", c->high, "pairs", c->pairs);
     json_object_set_new(o, "overhead_ms", json_real((double)v->overhead_ns * 1e-6));
-    json_object_set_new(o, "profile_ms", json_real(stage_ms(v, KL_S("profile"))));
+    json_t *stages = stages_ms(v);
+    json_object_set_new(o, "profile_ms",
+                        json_real(json_number_value(json_object_get(stages, "profile"))));
     json_object_set_new(o, "total_ms", json_real((double)v->total_ns * 1e-6));
+    json_object_set_new(o, "stages_ms", stages);
     return o;
 }
 

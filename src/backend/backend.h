@@ -175,6 +175,11 @@ KL_MUST_USE kl_err kli_runner_start(kl_runner **out, const kl_runner_opts *o, kl
 /* Wait until it is up, where it is not: from then on it does nothing that it was not asked for.
  * Errors: as kli_runner_start. */
 KL_MUST_USE kl_err kli_runner_await(kl_runner *r, kl_error *e);
+bool kli_runner_is_up(kl_runner *r); /* it waits for a request, or its process ended */
+/* One that is not up stands still until it may go on, or is awaited; one that is up does nothing
+ * anyway.  False: it could not be held, and goes on. */
+bool kli_runner_hold(kl_runner *r);
+void kli_runner_go_on(kl_runner *r);
 /* Pin the runner to a core (-1: none) and set the number of threads its kernels may use; may be
  * called before every load. */
 KL_MUST_USE kl_err kli_runner_place(kl_runner *r, int cpu, int threads, kl_error *e);

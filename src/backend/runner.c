@@ -28,6 +28,7 @@
 #define LOAD_NS (120 * RUNNER_SECOND) /* OpenCL finishes its compilation here */
 #define BIND_NS (120 * RUNNER_SECOND)
 #define UPLOAD_NS (120 * RUNNER_SECOND)
+#define STOP_NS (RUNNER_SECOND / 2) /* a driver's calls are shorter */
 
 /* ---- protocol ---------------------------------------------------------------------------- */
 
@@ -40,7 +41,7 @@ kl_err kli_runner_usable(const kl_runner *r, kl_fault *fault, kl_error *e) {
 
 static void note_end(kl_runner *r) {
     r->pid = -1;
-    r->ready = r->loaded = r->bound = r->ahead = false;
+    r->ready = r->loaded = r->bound = r->ahead = r->held = false;
     r->handshake_ns = r->handshake_sleep_ns = -1;
 }
 
@@ -348,8 +349,44 @@ static kl_err await_ahead(kl_runner *r, kl_error *e) {
     return code ? code : await_ready(r, e);
 }
 
+bool kli_runner_is_up(kl_runner *r) { return r->ready || (r->pid > 0 && kli_runner_has_reply(r)); }
+
+/* Told by its stop alone: a call into a driver is gone through first.  A process that ended stands
+ * still too. */
+static bool stands_still(const kl_runner *r) {
+    const int64_t until = kli_now_ns() + STOP_NS;
+    do {
+        siginfo_t now = {0};
+        if (waitid(P_PID, (id_t)r->pid, &now, WSTOPPED | WEXITED | WNOWAIT | WNOHANG) || now.si_pid)
+            return true;
+        (void)usleep(100);
+    } while (kli_now_ns() < until);
+    return false;
+}
+
+bool kli_runner_hold(kl_runner *r) {
+    if (r->pid <= 0 || kli_runner_is_up(r)) return true;
+    const int64_t start = kli_now_ns();
+    kill(-r->pid, SIGSTOP);
+    r->held = true;
+    if (stands_still(r)) {
+        kli_debug("%s runner %d: held after %.3f ms", r->backend->name, (int)r->pid,
+                  (double)(kli_now_ns() - start) * 1e-6);
+        return true;
+    }
+    kli_runner_go_on(r);
+    return false;
+}
+
+void kli_runner_go_on(kl_runner *r) {
+    KL_ASSERT(!r->held || !r->ready);
+    if (r->held && r->pid > 0) kill(-r->pid, SIGCONT);
+    r->held = false;
+}
+
 kl_err kli_runner_await(kl_runner *r, kl_error *e) {
     kl_fault fault;
+    kli_runner_go_on(r);
     kl_err code = kli_runner_usable(r, &fault, e);
     if (!code && !r->ready) code = await_ready(r, e);
     return code || !r->ahead ? code : await_ahead(r, e);

@@ -14,6 +14,7 @@ struct kl_runner {
     int socket;
     bool namespaces; /* it was started in its own */
     bool ready, loaded, bound;
+    bool held;         /* it stands still, and was not up */
     bool ahead;        /* the reply to a load is still to come */
     bool ended_ahead;  /* by such a load: it is loaded when it must be, and not before */
     char *scratch_dir; /* the one folder it may write; empty text when it needs none */

@@ -831,6 +831,15 @@ static void describe_method(kli_evaluation *c, const kli_benchmark *r) {
                             r->candidate.calls, r->baseline.calls);
 }
 
+/* The baseline first: a library's exchanges tell the handshake without a fork for each. */
+static kl_err estimate_both(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
+    kli_next_hold(r->c);
+    kl_err err = kli_benchmark_estimate(r, &r->baseline, f, e);
+    if (!err && f->ok) err = kli_benchmark_estimate(r, &r->candidate, f, e);
+    kli_next_go_on(r->c);
+    return err;
+}
+
 kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executable *baseline,
                              kl_comparison *m, kli_check_outcome *f, kl_error *e) {
     kli_benchmark r = kli_benchmark_new(c, real, baseline,
@@ -838,9 +847,7 @@ kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executabl
     kli_problem own = {.memory.inputs_fd = -1, .oracle_memory.inputs_fd = -1};
     bool stable = false;
     kl_err err = enter_both(&r, f, e);
-    /* The baseline first: a library's exchanges tell the handshake without a fork for each. */
-    if (!err && f->ok) err = kli_benchmark_estimate(&r, &r.baseline, f, e);
-    if (!err && f->ok) err = kli_benchmark_estimate(&r, &r.candidate, f, e);
+    if (!err && f->ok) err = estimate_both(&r, f, e);
     if (!err && f->ok) {
         choose_batches(&r);
         err = scene_for(&r, real, &own, e);
@@ -848,7 +855,9 @@ kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executabl
     if (!err && f->ok) err = enter_both(&r, f, e);
     r.timed_ns = 0;
     r.pair_index = 0;
+    kli_next_hold(c);
     if (!err && f->ok) err = kli_benchmark_run(&r, &stable, f, e);
+    kli_next_go_on(c);
     if (!err && f->ok) {
         kli_benchmark_conclude(&r, m, stable);
         describe_method(c, &r);

@@ -269,6 +269,21 @@ kl_err kli_gate_start_ahead(kl_gate *g, kl_backend_id id, kl_error *e) {
     return err;
 }
 
+/* One that is up, else the one that was started first; none whose process failed. */
+static kl_runner *take_spare(kl_gate *g, kl_backend_id id) {
+    kl_runner **spares = g->spares[id], *taken;
+    kli_next_settle(g, id);
+    const int n = g->n_spares[id];
+    int at = 0;
+    if (!n) return NULL;
+    while (at < n && !kli_runner_is_up(spares[at])) at++;
+    if (at == n) at = 0;
+    taken = spares[at];
+    memmove(&spares[at], &spares[at + 1], (size_t)(n - at - 1) * sizeof *spares);
+    g->n_spares[id]--;
+    return taken;
+}
+
 /* A fresh process for the same artefact: after a fault, or for a candidate at its beginning (taking
  * a spare one if there is). */
 kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e) {
@@ -276,9 +291,12 @@ kl_err kli_executable_restart(kli_executable *a, kli_evaluation *c, kl_error *e)
     const kl_backend_id id = c->backend->id;
     kli_executable_stop(a);
     if (a->trusted) return start_runner(a, c, e);
-    const kl_err err = g->n_spares[id] ? KL_OK : kli_gate_start_ahead(g, id, e);
-    if (err) return err;
-    a->runner = g->spares[id][--g->n_spares[id]];
+    a->runner = take_spare(g, id);
+    if (!a->runner) {
+        const kl_err err = kli_gate_start_ahead(g, id, e);
+        if (err) return err;
+        a->runner = g->spares[id][--g->n_spares[id]];
+    }
     g->n_candidates[id]++;
     return KL_OK;
 }

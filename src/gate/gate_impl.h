@@ -363,7 +363,12 @@ void kli_leave_core(int cpu, cpu_set_t *old);
 
 /* next.c */
 void kli_next_begin(kli_evaluation *c); /* when this verdict's own processes are started */
-void kli_next_await(kli_evaluation *c); /* before it is timed: whatever was started is up */
+/* Before it is timed: whatever was started for it is up. */
+void kli_next_await(kli_evaluation *c);
+/* While a sample is taken: what comes up for later verdicts stands still. */
+void kli_next_hold(kli_evaluation *c);
+void kli_next_go_on(kli_evaluation *c);
+void kli_next_settle(kl_gate *g, size_t id); /* spares that are up, without those that failed */
 void kli_next_end(kli_evaluation *c,
                   bool wanted); /* when it is done; a compiler is waited for, or ended */
 

@@ -1,14 +1,15 @@
 /* next.c - what is got ready for the verdict after this one, while this one is made.
  *
- *   its process   started with this verdict's own, and up before anything is timed; on a large
- *                 device those of a few more verdicts with it
- *   its task's    processes of oracle and baseline, likewise, and those of every task that is known
- *                 to come
- *   its code      compiled for a device on a thread of its own, into the compile cache
+ *   its process   started as soon as one is missing; on a large device there are those of a few
+ * more verdicts.  They come up, side by side, in whatever time nothing is timed: a process of a
+ * device that is not up yet stands still while a sample is taken, and nobody waits for it unless it
+ * is needed and no other is up its task's    processes of oracle and baseline, likewise, and those
+ * of every task that is known to come its code      compiled for a device on a thread of its own,
+ * into the compile cache
  *
  * Nothing else runs on a device while this verdict is timed there: every process that was started,
- * for it or for another, is up by then and waits for a request, and a context without work takes no
- * turn.  No compiler runs on a
+ * for it or for another, is up by then and waits for a request, or is held; a context without work
+ * takes no turn.  No compiler runs on a
  * core that is timed: the thread holds its cores like every gate that compiles, and a kernel of the
  * CPU is timed by who has all of them alone (machine_lock.c); a device's runner has a core of its
  * own, which the thread leaves.  What it leads to is an entry of the cache and nothing else.
@@ -39,14 +40,13 @@ static int most_spares(const kli_evaluation *c) {
                                                 : KL_MAX_SPARES;
 }
 
-/* Contexts come up side by side, and are waited for once: so several are started where there is
- * none, the more the longer the queue was.  What is wrong is said by the verdict that needs one;
- * this one stands. */
+/* As many as this gate has had candidates, so that one verdict more is no reason for four
+ * processes. What is wrong is said by the verdict that needs one; this one stands. */
 static void start_next(kli_evaluation *c) {
     kl_gate *g = c->gate;
     const kl_backend_id id = c->backend->id;
     const int most = most_spares(c), n = g->n_candidates[id] < most ? g->n_candidates[id] : most;
-    if (!c->opts->more_to_come || g->n_spares[id]) return;
+    if (!c->opts->more_to_come) return;
     while (g->n_spares[id] < n && !kli_gate_start_ahead(g, id, kl_ignored())) {
     }
 }
@@ -81,23 +81,47 @@ static void start_trusted(const kli_evaluation *c, const kl_gate_job *j) {
     (void)!kli_evaluation_start_trusted(&later, kl_ignored());
 }
 
-static void await_spares(kl_gate *g, size_t id) {
+/* Those that `wanted` says are awaited; one that failed goes. */
+static void await_spares(kl_gate *g, size_t id, bool (*wanted)(kl_runner *r)) {
     kl_runner **spares = g->spares[id];
     int n = 0;
     for (int i = 0; i < g->n_spares[id]; i++)
-        if (kli_runner_await(spares[i], kl_ignored()))
+        if (wanted(spares[i]) && kli_runner_await(spares[i], kl_ignored()))
             kli_runner_stop(spares[i]);
         else
             spares[n++] = spares[i];
     g->n_spares[id] = n;
 }
 
+void kli_next_settle(kl_gate *g, size_t id) { await_spares(g, id, kli_runner_is_up); }
+
+static bool whichever(kl_runner *r) { return (void)r, true; }
+
+/* A process of the CPU is up in less time than it takes to stop it. */
+static bool is_soon_up(size_t id) {
+    const kl_backend *b = kli_backend_get((kl_backend_id)id);
+    return b && b->shared_memory;
+}
+
 void kli_next_await(kli_evaluation *c) {
     kl_gate *g = c->gate;
-    for (size_t id = 0; id < KL_COUNT(g->spares); id++) await_spares(g, id);
+    for (size_t id = 0; id < KL_COUNT(g->spares); id++)
+        await_spares(g, id, is_soon_up(id) ? whichever : kli_runner_is_up);
     for (int i = 0; i < g->n_executables; i++)
         if (g->executables[i]->runner && kli_runner_await(g->executables[i]->runner, kl_ignored()))
             kli_executable_stop(g->executables[i]);
+}
+
+static bool cannot_be_held(kl_runner *r) { return !kli_runner_hold(r); }
+
+void kli_next_hold(kli_evaluation *c) {
+    for (size_t id = 0; id < KL_COUNT(c->gate->spares); id++)
+        await_spares(c->gate, id, cannot_be_held);
+}
+
+void kli_next_go_on(kli_evaluation *c) {
+    for (size_t id = 0; id < KL_COUNT(c->gate->spares); id++)
+        for (int i = 0; i < c->gate->n_spares[id]; i++) kli_runner_go_on(c->gate->spares[id][i]);
 }
 
 /* ---- its code ---------------------------------------------------------------------------- */

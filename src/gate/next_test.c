@@ -16,7 +16,8 @@ static struct {
     atomic_bool waits;     /* the compiler goes on until it is ended */
     bool on_runner_core, alone;
     kl_err comes_up;
-    int started, awaited, dismissed, stopped, tasks;
+    bool up, restless; /* processes are; they cannot be held */
+    int started, awaited, dismissed, stopped, tasks, held, went_on;
 } seen;
 
 static int a_runner; /* in the place of one */
@@ -63,6 +64,22 @@ kl_err __wrap_kli_runner_await(kl_runner *r, kl_error *e) {
     assert_ptr_equal(r, &a_runner);
     seen.awaited++;
     return seen.comes_up ? kl_fail(e, seen.comes_up, "runner", "as told") : KL_OK;
+}
+
+bool __wrap_kli_runner_is_up(kl_runner *r) {
+    assert_ptr_equal(r, &a_runner);
+    return seen.up;
+}
+
+bool __wrap_kli_runner_hold(kl_runner *r) {
+    assert_ptr_equal(r, &a_runner);
+    seen.held++;
+    return !seen.restless;
+}
+
+void __wrap_kli_runner_go_on(kl_runner *r) {
+    assert_ptr_equal(r, &a_runner);
+    seen.went_on++;
 }
 
 void __wrap_kli_runner_dismiss(kl_runner *r) {
@@ -168,16 +185,32 @@ static void test_gate_next__code_for_a_cpu_is_not_compiled_ahead(void **state) {
     assert_int_equal(atomic_load(&seen.compiled), 0);
 }
 
-static void test_gate_next__its_process_is_up_before_anything_is_timed(void **state) {
+static void test_gate_next__its_process_is_up_or_held_while_anything_is_timed(void **state) {
     fixture *f = *state;
     f->opts.next = NULL;
     kli_next_begin(&f->c);
     assert_int_equal(seen.started, 1);
     kli_next_await(&f->c);
-    assert_int_equal(seen.awaited, 1);
+    assert_int_equal(seen.awaited, 0); /* a context takes longer than a verdict */
+    kli_next_hold(&f->c);
+    kli_next_go_on(&f->c);
+    assert_true(seen.held == 1 && seen.went_on == 1 && seen.awaited == 0);
+    seen.restless = true;
+    kli_next_hold(&f->c);
+    assert_int_equal(seen.awaited, 1); /* then it has to come up first */
     kli_next_end(&f->c, true);
     assert_int_equal(seen.started, 1); /* it is there still */
     assert_int_equal(f->gate.n_spares[KL_BACKEND_CUDA], 1);
+}
+
+static void test_gate_next__a_process_of_the_cpu_is_awaited(void **state) {
+    fixture *f = *state;
+    f->opts.next = NULL;
+    f->c.backend = kli_backend_get(KL_BACKEND_CPU);
+    f->gate.n_candidates[KL_BACKEND_CPU] = 1;
+    kli_next_begin(&f->c);
+    kli_next_await(&f->c);
+    assert_true(seen.awaited == 1 && f->gate.n_spares[KL_BACKEND_CPU] == 1);
 }
 
 /* One verdict more is no reason for four processes, and a small device has no room for them. */
@@ -267,6 +300,7 @@ static void test_gate_next__what_was_judged_ends_by_itself(void **state) {
 static void test_gate_next__a_process_that_does_not_come_up_goes(void **state) {
     fixture *f = *state;
     f->opts.next = NULL;
+    seen.up = true;
     seen.comes_up = KL_ENODEV;
     kli_next_begin(&f->c);
     kli_next_await(&f->c);
@@ -283,7 +317,8 @@ int main(void) {
         test_of(test_gate_next__without_an_answer_the_compiler_is_ended),
         test_of(test_gate_next__a_user_who_wants_to_stop_waits_for_no_compiler),
         test_of(test_gate_next__code_for_a_cpu_is_not_compiled_ahead),
-        test_of(test_gate_next__its_process_is_up_before_anything_is_timed),
+        test_of(test_gate_next__its_process_is_up_or_held_while_anything_is_timed),
+        test_of(test_gate_next__a_process_of_the_cpu_is_awaited),
         test_of(test_gate_next__a_long_queue_has_several_processes_ready),
         test_of(test_gate_next__processes_of_later_tasks_are_started),
         test_of(test_gate_next__a_small_device_is_left_to_this_verdict),

@@ -19,6 +19,7 @@
  * one slot to the next, for the kernels that work in slots of other calls
  *   reads_host          device code can read this process's memory
  *   no_handles          no other process can map device memory
+ *   slow_context@MS     a context takes so many naps of a millisecond to come up
  *
  * Deliberately not here: concurrency, timing that means anything.  SPDX-License-Identifier:
  * Apache-2.0 */
@@ -407,6 +408,9 @@ EXPORT kl_cu_result cuDevicePrimaryCtxSetFlags_v2(kl_cu_device device, unsigned 
     return (void)device, (void)flags, KL_CU_OK;
 }
 EXPORT kl_cu_result cuDevicePrimaryCtxRetain(kl_cu_context *context, kl_cu_device device) {
+    long naps = 0;
+    if (fault("slow_context", &naps))
+        for (long i = 0; i < naps; i++) (void)usleep(1000);
     return (void)device, *context = &only_context, KL_CU_OK;
 }
 EXPORT kl_cu_result cuCtxSetCurrent(kl_cu_context context) {
