@@ -119,9 +119,11 @@ typedef struct kl_memory {
     char *inputs, *outputs; /* the gate's mapping */
     size_t inputs_bytes, outputs_bytes;
     bool borrows_inputs; /* inputs belong to another kl_memory, which must outlive this one */
+    bool huge;           /* many sets of inputs lie in huge pages */
     kl_layout layout;    /* scratch fields unused: scratch belongs to a runner */
 } kl_memory;
 
+bool kli_huge_pages_here(void); /* for who asks how this host is set up */
 KL_MUST_USE kl_err kli_memory_open(kl_memory *out, const kl_layout *l, kl_error *e);
 /* Own outputs, the inputs of another: the oracle sees the candidate's inputs, the candidate never
  * the oracle's pages. */

@@ -148,10 +148,17 @@ static int make_pages(const char *name, size_t bytes) {
     return fd;
 }
 
-static char *layout_map_pages(int fd, size_t bytes) {
-    void *p = mmap(NULL, bytes ? bytes : KL_GUARD_BYTES, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_NORESERVE, fd, 0);
-    return p == MAP_FAILED ? NULL : p;
+/* The gate's own. */
+static char *layout_map_pages(int fd, const kl_layout *l, kli_region r) {
+    const size_t bytes = kli_region_bytes(l, r);
+    return kli_pages_map(fd, bytes ? bytes : KL_GUARD_BYTES, PROT_READ | PROT_WRITE,
+                         kli_huge_from(l, r));
+}
+
+static bool has_huge_inputs(const kl_memory *m) {
+    const size_t from = kli_huge_from(&m->layout, KLI_INPUTS);
+    return m->inputs && m->inputs_bytes - from >= KLI_HUGE_BYTES &&
+           kli_pages_begin_huge(m->inputs + from);
 }
 
 int kli_memory_make(const char *name, size_t bytes) { return make_pages(name, bytes); }
@@ -161,8 +168,9 @@ static bool open_pages(kl_memory *m) {
     m->inputs_fd = make_pages("klineage-inputs", m->inputs_bytes);
     m->outputs_fd = make_pages("klineage-outputs", m->outputs_bytes);
     if (m->inputs_fd < 0 || m->outputs_fd < 0) return false;
-    m->inputs = layout_map_pages(m->inputs_fd, m->inputs_bytes);
-    m->outputs = layout_map_pages(m->outputs_fd, m->outputs_bytes);
+    m->inputs = layout_map_pages(m->inputs_fd, &m->layout, KLI_INPUTS);
+    m->outputs = layout_map_pages(m->outputs_fd, &m->layout, KLI_OUTPUTS);
+    m->huge = has_huge_inputs(m);
     snprintf(path, sizeof path, "/proc/self/fd/%d", m->inputs_fd);
     m->inputs_ro_fd = open(path, O_RDONLY | O_CLOEXEC);
     /* An old kernel without this seal still hands out a read-only descriptor. */
@@ -202,7 +210,7 @@ kl_err kli_memory_open_beside(kl_memory *out, const kl_layout *l, const kl_memor
     out->inputs_bytes = inputs_of->inputs_bytes;
     out->outputs_bytes = l->slot_bytes * l->n_slots;
     out->outputs_fd = make_pages("klineage-outputs", out->outputs_bytes);
-    if (out->outputs_fd >= 0) out->outputs = layout_map_pages(out->outputs_fd, out->outputs_bytes);
+    if (out->outputs_fd >= 0) out->outputs = layout_map_pages(out->outputs_fd, l, KLI_OUTPUTS);
     return out->outputs ? KL_OK : no_room(out, e);
 }
 

@@ -38,4 +38,12 @@ void kli_slack_fill(char *base, kli_zone z, uint8_t value);
 bool kli_slack_whole(const char *base, kli_zone z, uint8_t value);
 int kli_memory_make(const char *name, size_t bytes); /* sealable pages; -1 and errno */
 
+/* pages.c */
+#define KLI_HUGE_BYTES ((size_t)2 << 20)
+/* Where in the pages of a region huge ones may begin; at their end: nowhere. */
+size_t kli_huge_from(const kl_layout *l, kli_region r);
+/* Beginning on a boundary of huge pages where there is room for one.  NULL and errno. */
+char *kli_pages_map(int fd, size_t bytes, int protection, size_t huge_from);
+bool kli_pages_begin_huge(char *pages); /* fresh ones: the first byte becomes 0 */
+
 #endif

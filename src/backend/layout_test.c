@@ -1,6 +1,7 @@
 /* layout_test.c - where tensors lie: alignment, guards, canaries, shared pages.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "backend/layout.h"
+#include "backend/runner_ops.h"
 #include "base/test.h"
 #include <stdio.h>
 #include <sys/mman.h>
@@ -134,6 +135,48 @@ static void test_layout__bytes_beside_an_input_leave_its_data_alone(void **state
     kli_memory_close(&m);
 }
 
+/* What the host says of memory files, "[never]" among other words; empty where it says nothing. */
+static void host_setting(char text[128]) {
+    FILE *f = fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
+    if (!f || !fgets(text, 128, f)) text[0] = '\0';
+    if (f) (void)fclose(f);
+}
+
+/* Sets behind those with forbidden guards, on a boundary of huge pages, in every process; slots and
+ * the first sets never. */
+static void test_memory__huge_pages_lie_behind_forbidden_guards(void **state) {
+    enum { SETS = 40 };
+    kl_plan plan = {.n_tensors = 2};
+    kl_layout l;
+    kl_memory m;
+    kl_error e = {0};
+    char setting[128];
+    (void)state;
+    plan.tensors[0] = (kl_plan_tensor){.role = KL_ROLE_INPUT, .bytes = 300000};
+    plan.tensors[1] = (kl_plan_tensor){.role = KL_ROLE_OUTPUT, .bytes = 300000};
+    assert_ok(kli_layout_make(&l, &plan, SETS, SETS, &e));
+    const size_t from = kli_huge_from(&l, KLI_INPUTS);
+    assert_true(from % KLI_HUGE_BYTES == 0 && from >= KLI_FORBIDDEN_COPIES * l.set_bytes);
+    assert_true(from < KLI_FORBIDDEN_COPIES * l.set_bytes + KLI_HUGE_BYTES);
+    assert_true(kli_huge_from(&l, KLI_OUTPUTS) == kli_region_bytes(&l, KLI_OUTPUTS));
+    assert_ok(kli_memory_open(&m, &l, &e));
+    assert_int_equal((uintptr_t)m.inputs % KLI_HUGE_BYTES, 0);
+    host_setting(setting);
+    if (!setting[0] || strstr(setting, "[never]") || strstr(setting, "[deny]"))
+        assert_false(m.huge || kli_huge_pages_here());
+    char *theirs = kli_pages_map(m.inputs_ro_fd, m.inputs_bytes, PROT_READ, from);
+    assert_non_null(theirs);
+    for (uint32_t set = 0; set < SETS; set++) {
+        char *mine = kli_memory_input(&m, &plan, 0, set);
+        memset(mine, (int)set + 1, 300000);
+        assert_memory_equal(theirs + (mine - m.inputs), mine, 300000);
+    }
+    munmap(theirs, m.inputs_bytes);
+    kli_memory_close(&m);
+    assert_ok(kli_layout_make(&l, &plan, KLI_FORBIDDEN_COPIES, SETS, &e));
+    assert_true(kli_huge_from(&l, KLI_INPUTS) == kli_region_bytes(&l, KLI_INPUTS));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layout__every_copy_ends_at_a_guard_page),
@@ -141,6 +184,7 @@ int main(void) {
         cmocka_unit_test(test_memory__finds_a_damaged_guard),
         cmocka_unit_test(test_memory__nobody_else_can_write_inputs),
         cmocka_unit_test(test_layout__bytes_beside_an_input_leave_its_data_alone),
+        cmocka_unit_test(test_memory__huge_pages_lie_behind_forbidden_guards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,13 +221,13 @@ static void release_pages(kli_runner_ctx *c) {
     c->outputs_fd = -1;
 }
 
-static bool map(void *slot, size_t bytes, int protection, int fd) {
+static bool map(void *slot, size_t bytes, int protection, int fd, size_t huge_from) {
     struct stat info;
     void *p = NULL;
     if (bytes) {
         if (fstat(fd, &info) != 0 || info.st_size < 0 || (size_t)info.st_size < bytes) return false;
-        p = mmap(NULL, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
-        if (p == MAP_FAILED) return false;
+        p = kli_pages_map(fd, bytes, protection, huge_from);
+        if (!p) return false;
     }
     memcpy(slot, &p, sizeof p);
     return true;
@@ -238,12 +238,14 @@ enum { CONTROL = KLI_REGIONS, BIND_FDS };
 
 static bool worker_map_pages(worker_worker *w) {
     kli_runner_ctx *c = &w->ctx;
-    bool mapped = map(&c->control, sizeof *c->control, PROT_READ | PROT_WRITE, w->fds[CONTROL]);
+    bool mapped = map(&c->control, sizeof *c->control, PROT_READ | PROT_WRITE, w->fds[CONTROL],
+                      sizeof *c->control);
     for (kli_region r = 0; r < KLI_REGIONS; r++) {
         const bool needed = r != KLI_SCRATCH || w->ops->shared_memory;
         c->page_bytes[r] = needed ? kli_region_bytes(&c->layout, r) : 0;
-        mapped = mapped && map(&c->pages[r], c->page_bytes[r],
-                               PROT_READ | (r == KLI_INPUTS ? 0 : PROT_WRITE), w->fds[r]);
+        mapped = mapped &&
+                 map(&c->pages[r], c->page_bytes[r], PROT_READ | (r == KLI_INPUTS ? 0 : PROT_WRITE),
+                     w->fds[r], kli_huge_from(&c->layout, r));
     }
     c->outputs_fd = take_fd(w, KLI_OUTPUTS);
     return mapped;

@@ -1,6 +1,7 @@
 /* doctor_machine.c - devices, sandbox, cores, counters and the environment.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/doctor.h"
+#include "backend/backend.h"
 #include "base/fs.h"
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -84,6 +85,14 @@ static void cores(kli_doctor *d) {
 static const char *const known_sets[] = {"avx2",        "fma",         "f16c",     "avx512f",
                                          "avx512_bf16", "avx512_fp16", "amx_tile", "sve",
                                          "sve2",        "asimd"};
+
+static void huge_pages(kli_doctor *d) {
+    const bool here = kli_huge_pages_here();
+    kli_doctor_add(d, "machine", "huge pages", here ? KL_DOCTOR_OK : KL_DOCTOR_WEAK,
+                   here ? KL_S("for inputs that are shared with runners")
+                        : KL_S("none for shared memory: kernels pay for more address translations"),
+                   "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled, as root");
+}
 
 /* The first line of /proc/cpuinfo that names instruction sets ("flags" on x86, "Features" on Arm).
  */
@@ -184,6 +193,7 @@ static void noise_record(kli_doctor *d) {
 
 void kli_doctor_machine(kli_doctor *d) {
     cores(d);
+    huge_pages(d);
     quiet(d);
     noise_record(d);
     instruction_sets(d);

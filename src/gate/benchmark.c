@@ -820,8 +820,9 @@ static void describe_method(kli_evaluation *c, const kli_benchmark *r) {
     if (r->method == KL_TIME_BATCH)
         v->method = kl_arena_printf(
             c->arena,
-            "interleaved batches of %u/%u calls, parent clock, fresh process state per batch",
-            r->candidate.calls, r->baseline.calls);
+            "interleaved batches of %u/%u calls, parent clock, fresh process state per batch%s",
+            r->candidate.calls, r->baseline.calls,
+            r->problem->memory.huge ? ", inputs in huge pages" : "");
     else if (r->method == KL_TIME_EVENTS)
         v->method = kl_arena_printf(
             c->arena, "interleaved, device events around one launch, cache flushed before each");
