@@ -230,7 +230,7 @@ static kl_err noise_measure(kl_noise *out, bench *b, kl_error *e) {
 }
 
 /* By decades. */
-static const char *length_of(double call_ns) {
+static const char *length_class(double call_ns) {
     static const char *const CLASSES[] = {"1us", "10us", "100us", "1ms", "10ms"};
     size_t i = 0;
     for (double most = 1e4; call_ns >= most && i + 1 < KL_COUNT(CLASSES); most *= 10) i++;
@@ -245,7 +245,7 @@ static void describe_place(kl_noise *out, kl_arena *a, const bench *b) {
     out->device = kl_arena_copy(a, b->device.name);
     out->cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
     out->load = getloadavg(&load, 1) == 1 ? load : 0;
-    out->length = kl_str_of(length_of(b->n_all ? kli_median(b->call_ns, (size_t)b->n_all) : 0));
+    out->length = kl_str_of(length_class(b->n_all ? kli_median(b->call_ns, (size_t)b->n_all) : 0));
     out->created = kli_utc_now(a);
 }
 
