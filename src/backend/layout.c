@@ -12,12 +12,14 @@
 #include "wire.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define LAYOUT_ALIGNMENT 256u
+#define LARGE_INPUT (16u << 20)
 #define MAX_SLOTS 4096u /* KL_WIRE_MAX_SAMPLES: one per call of the longest batch */
 _Static_assert(MAX_SLOTS == KL_WIRE_MAX_SAMPLES, "each call of the longest batch has a slot");
 _Static_assert(KL_GUARD_BYTES % LAYOUT_ALIGNMENT == 0, "what ends at a guard page is aligned");
@@ -27,46 +29,60 @@ _Static_assert(KL_GUARD_BYTES % LAYOUT_ALIGNMENT == 0, "what ends at a guard pag
 
 static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
+/* A huge page more on either side of a large input is little, and lies in no memory unless it is
+ * touched; then no guard is a part of a huge page. */
+static uint64_t page_of_sets(const kl_plan *plan) {
+    for (uint32_t i = 0; i < plan->n_tensors; i++)
+        if (plan->tensors[i].role == KL_ROLE_INPUT && plan->tensors[i].bytes >= LARGE_INPUT)
+            return KLI_HUGE_BYTES;
+    return KL_GUARD_BYTES;
+}
+
 /* Put one copy of `bytes` behind `cursor`, which stands at a guard page, and move the cursor to the
  * next guard page. */
-static kl_err layout_place(uint64_t *offset, uint64_t *cursor, uint64_t bytes, kl_error *e) {
+static kl_err layout_place(uint64_t *offset, uint64_t *cursor, uint64_t bytes, uint64_t page,
+                           kl_error *e) {
     if (bytes > KL_MAX_TENSOR_BYTES)
         return kl_fail(e, KL_ELIMIT, NULL, "one tensor of %llu bytes is above the limit",
                        (unsigned long long)bytes);
     uint64_t aligned = round_up(bytes ? bytes : 1, LAYOUT_ALIGNMENT),
-             pages = round_up(aligned, KL_GUARD_BYTES);
-    *offset = *cursor + KL_GUARD_BYTES + pages - aligned;
-    *cursor += KL_GUARD_BYTES + pages;
+             pages = round_up(aligned, page);
+    *offset = *cursor + page + pages - aligned;
+    *cursor += page + pages;
     KL_ASSERT(*offset % LAYOUT_ALIGNMENT == 0);
     return KL_OK;
 }
 
-static uint64_t closed(uint64_t cursor) { return cursor ? cursor + KL_GUARD_BYTES : 0; }
+static uint64_t closed(uint64_t cursor, uint64_t page) { return cursor ? cursor + page : 0; }
 
 kl_err kli_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uint32_t n_slots,
                        kl_error *e) {
-    *out = (kl_layout){.n_sets = n_sets, .n_slots = n_slots};
+    *out = (kl_layout){.n_sets = n_sets, .n_slots = n_slots, .set_page_bytes = KL_GUARD_BYTES};
     if (n_sets < 1 || n_sets > KL_MAX_SETS || n_slots < 1 || n_slots > MAX_SLOTS)
         return kl_fail(e, KL_EINVAL, "layout", "%u input sets and %u output slots are not possible",
                        n_sets, n_slots);
     if (plan->n_tensors > KL_MAX_TENSORS || plan->n_buffers > KL_MAX_BUFFERS)
         return kl_fail(e, KL_ELIMIT, "layout", "the plan has too many tensors or buffers");
     uint64_t set = 0, slot = 0, scratch = 0;
+    out->set_page_bytes = page_of_sets(plan);
     for (uint32_t i = 0; i < plan->n_tensors; i++) {
         const kl_plan_tensor *t = &plan->tensors[i];
         if (t->role == KL_ROLE_SCALAR) continue;
-        kl_err code = layout_place(&out->tensor_offset[i], t->role == KL_ROLE_INPUT ? &set : &slot,
-                                   t->bytes, e);
+        const bool input = t->role == KL_ROLE_INPUT;
+        kl_err code = layout_place(&out->tensor_offset[i], input ? &set : &slot, t->bytes,
+                                   input ? out->set_page_bytes : KL_GUARD_BYTES, e);
         if (code) return code;
     }
     for (uint32_t i = 0; i < plan->n_buffers; i++) {
-        kl_err code = layout_place(&out->buffer_offset[i], &scratch, plan->buffers[i].bytes, e);
+        kl_err code = layout_place(&out->buffer_offset[i], &scratch, plan->buffers[i].bytes,
+                                   KL_GUARD_BYTES, e);
         if (code) return code;
     }
-    out->set_bytes = closed(set);
-    out->slot_bytes = closed(slot);
-    out->scratch_bytes = closed(scratch);
-    KL_ASSERT((out->set_bytes | out->slot_bytes | out->scratch_bytes) % KL_GUARD_BYTES == 0);
+    out->set_bytes = closed(set, out->set_page_bytes);
+    out->slot_bytes = closed(slot, KL_GUARD_BYTES);
+    out->scratch_bytes = closed(scratch, KL_GUARD_BYTES);
+    KL_ASSERT((out->slot_bytes | out->scratch_bytes) % KL_GUARD_BYTES == 0);
+    KL_ASSERT(out->set_bytes % out->set_page_bytes == 0);
     double total =
         (double)out->set_bytes * n_sets + (double)(out->slot_bytes + out->scratch_bytes) * n_slots;
     if (total > (double)KL_MAX_TOTAL_BYTES)
@@ -77,12 +93,12 @@ kl_err kli_layout_make(kl_layout *out, const kl_plan *plan, uint32_t n_sets, uin
 
 /* ---- canaries ---------------------------------------------------------------------------- */
 
-kli_zone kli_zone_of(uint64_t offset, uint64_t bytes) {
+kli_zone kli_zone_of(uint64_t offset, uint64_t bytes, uint64_t page) {
     kli_zone z = {.data = offset, .data_end = offset + bytes};
-    z.page = offset / KL_GUARD_BYTES * KL_GUARD_BYTES;
-    z.page_end = round_up(offset + (bytes ? bytes : 1), KL_GUARD_BYTES);
-    z.low = z.page - KL_GUARD_BYTES;
-    z.high = z.page_end + KL_GUARD_BYTES;
+    z.page = offset / page * page;
+    z.page_end = round_up(offset + (bytes ? bytes : 1), page);
+    z.low = z.page - page;
+    z.high = z.page_end + page;
     KL_ASSERT(z.page <= z.data && z.data <= z.data_end && z.data_end <= z.page_end);
     return z;
 }
@@ -110,14 +126,15 @@ bool kli_piece_next(kli_piece *p, const kl_plan *plan, const kl_layout *l) {
         p->name = t->name;
         p->bytes = t->bytes;
         p->kept = t->role == KL_ROLE_MUTABLE;
-        p->zone = kli_zone_of(l->tensor_offset[i], t->bytes);
+        p->zone = kli_zone_of(l->tensor_offset[i], t->bytes,
+                              p->region == KLI_INPUTS ? l->set_page_bytes : KL_GUARD_BYTES);
         KL_ASSERT(p->zone.high <= kli_region_stride(l, p->region));
     } else {
         const kl_plan_buffer *b = &plan->buffers[i - plan->n_tensors];
         p->name = b->name;
         p->bytes = b->bytes;
         p->zero = b->zero;
-        p->zone = kli_zone_of(l->buffer_offset[i - plan->n_tensors], b->bytes);
+        p->zone = kli_zone_of(l->buffer_offset[i - plan->n_tensors], b->bytes, KL_GUARD_BYTES);
     }
     return true;
 }
@@ -139,13 +156,18 @@ bool kli_slack_whole(const char *base, kli_zone z, uint8_t value) {
 
 /* ---- shared pages ------------------------------------------------------------------------ */
 
-static int make_pages(const char *name, size_t bytes) {
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+static int make_pages(const char *name, size_t bytes, unsigned flags) {
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
     if (fd >= 0 && ftruncate(fd, (off_t)(bytes ? bytes : KL_GUARD_BYTES)) != 0) {
         close(fd);
         return -1;
     }
     return fd;
+}
+
+static void layout_close_fd(int *fd) {
+    if (*fd > 0) close(*fd);
+    *fd = -1;
 }
 
 /* The gate's own. */
@@ -161,20 +183,46 @@ static bool has_huge_inputs(const kl_memory *m) {
            kli_pages_begin_huge(m->inputs + from);
 }
 
-int kli_memory_make(const char *name, size_t bytes) { return make_pages(name, bytes); }
+int kli_memory_make(const char *name, size_t bytes) { return make_pages(name, bytes, 0); }
+
+static bool map_inputs(kl_memory *m, unsigned flags) {
+    m->inputs_fd = make_pages("klineage-inputs", m->inputs_bytes, flags);
+    if (m->inputs_fd >= 0) m->inputs = layout_map_pages(m->inputs_fd, &m->layout, KLI_INPUTS);
+    return m->inputs != NULL;
+}
+
+/* Nobody maps them to write from here on, by trial: kernels differ in which files they seal. */
+static bool seal_inputs(const kl_memory *m) {
+    if (fcntl(m->inputs_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW))
+        return false;
+    void *p = mmap(NULL, m->layout.set_page_bytes, PROT_WRITE, MAP_SHARED, m->inputs_fd, 0);
+    if (p != MAP_FAILED) munmap(p, m->layout.set_page_bytes);
+    return p == MAP_FAILED;
+}
+
+/* In huge pages that the host has put aside, where there are enough, since mapping them reserves
+ * all, and where they can be sealed. */
+static bool open_inputs(kl_memory *m) {
+    if (m->layout.set_page_bytes == KLI_HUGE_BYTES) {
+        if (map_inputs(m, MFD_HUGETLB | MFD_HUGE_2MB) && seal_inputs(m)) return true;
+        if (m->inputs) munmap(m->inputs, m->inputs_bytes);
+        m->inputs = NULL;
+        layout_close_fd(&m->inputs_fd);
+    }
+    if (!map_inputs(m, 0)) return false;
+    /* An old kernel without this seal still hands out a read-only descriptor. */
+    (void)seal_inputs(m);
+    return true;
+}
 
 static bool open_pages(kl_memory *m) {
     char path[64];
-    m->inputs_fd = make_pages("klineage-inputs", m->inputs_bytes);
-    m->outputs_fd = make_pages("klineage-outputs", m->outputs_bytes);
-    if (m->inputs_fd < 0 || m->outputs_fd < 0) return false;
-    m->inputs = layout_map_pages(m->inputs_fd, &m->layout, KLI_INPUTS);
+    m->outputs_fd = make_pages("klineage-outputs", m->outputs_bytes, 0);
+    if (m->outputs_fd < 0 || !open_inputs(m)) return false;
     m->outputs = layout_map_pages(m->outputs_fd, &m->layout, KLI_OUTPUTS);
     m->huge = has_huge_inputs(m);
     snprintf(path, sizeof path, "/proc/self/fd/%d", m->inputs_fd);
     m->inputs_ro_fd = open(path, O_RDONLY | O_CLOEXEC);
-    /* An old kernel without this seal still hands out a read-only descriptor. */
-    (void)fcntl(m->inputs_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
     (void)fcntl(m->outputs_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
     return m->inputs && m->outputs && m->inputs_ro_fd >= 0;
 }
@@ -209,14 +257,9 @@ kl_err kli_memory_open_beside(kl_memory *out, const kl_layout *l, const kl_memor
     out->inputs = inputs_of->inputs;
     out->inputs_bytes = inputs_of->inputs_bytes;
     out->outputs_bytes = l->slot_bytes * l->n_slots;
-    out->outputs_fd = make_pages("klineage-outputs", out->outputs_bytes);
+    out->outputs_fd = make_pages("klineage-outputs", out->outputs_bytes, 0);
     if (out->outputs_fd >= 0) out->outputs = layout_map_pages(out->outputs_fd, l, KLI_OUTPUTS);
     return out->outputs ? KL_OK : no_room(out, e);
-}
-
-static void layout_close_fd(int *fd) {
-    if (*fd > 0) close(*fd);
-    *fd = -1;
 }
 
 void kli_memory_close(kl_memory *m) {

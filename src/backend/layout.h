@@ -10,7 +10,7 @@ typedef struct {
     uint64_t low, page, data, data_end, page_end, high;
 } kli_zone;
 
-kli_zone kli_zone_of(uint64_t offset, uint64_t bytes);
+kli_zone kli_zone_of(uint64_t offset, uint64_t bytes, uint64_t page);
 
 /* The three kinds of pages: sets of inputs, slots of outputs and mutable inputs, slots of scratch.
  */

@@ -5,6 +5,7 @@
 #include "base/test.h"
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static kl_plan plan_of(const uint64_t *bytes, const uint32_t *roles, uint32_t n) {
     kl_plan p = {
@@ -34,7 +35,7 @@ static void test_layout__every_copy_ends_at_a_guard_page(void **state) {
     assert_true(l.set_bytes % KL_GUARD_BYTES == 0 && l.slot_bytes % KL_GUARD_BYTES == 0 &&
                 l.scratch_bytes % KL_GUARD_BYTES == 0);
     for (uint32_t i = 0; i < 8; i++) {
-        kli_zone z = kli_zone_of(l.tensor_offset[i], BYTES[i]);
+        kli_zone z = kli_zone_of(l.tensor_offset[i], BYTES[i], KL_GUARD_BYTES);
         uint64_t *end = ROLES[i] == KL_ROLE_INPUT ? &set_end : &slot_end;
         assert_int_equal(z.data % 256, 0);
         assert_true(z.page_end - z.data_end < 256);
@@ -177,6 +178,47 @@ static void test_memory__huge_pages_lie_behind_forbidden_guards(void **state) {
     assert_true(kli_huge_from(&l, KLI_INPUTS) == kli_region_bytes(&l, KLI_INPUTS));
 }
 
+/* No guard is a part of a huge page, for any input of such a set: each can be forbidden in pages of
+ * any kind.  Where the host put some aside (vm.nr_hugepages), they are. */
+static void test_memory__a_large_input_lies_between_huge_guards(void **state) {
+    kl_plan plan = {.n_tensors = 3};
+    kl_layout l;
+    kl_memory m;
+    kl_error e = {0};
+    int nothing[2];
+    (void)state;
+    plan.tensors[0] = (kl_plan_tensor){.role = KL_ROLE_INPUT, .bytes = (16u << 20) + 300};
+    plan.tensors[1] = (kl_plan_tensor){.role = KL_ROLE_INPUT, .bytes = 1000};
+    plan.tensors[2] = (kl_plan_tensor){.role = KL_ROLE_OUTPUT, .bytes = 1000};
+    assert_ok(kli_layout_make(&l, &plan, 2, 2, &e));
+    assert_true(l.set_bytes % KLI_HUGE_BYTES == 0 && l.slot_bytes == 3 * KL_GUARD_BYTES);
+    assert_int_equal(kli_huge_from(&l, KLI_INPUTS), 0);
+    assert_ok(kli_memory_open(&m, &l, &e));
+    char *theirs = kli_pages_map(m.inputs_ro_fd, m.inputs_bytes, PROT_READ, 0);
+    assert_non_null(theirs);
+    assert_int_equal(mprotect(theirs, m.inputs_bytes, PROT_READ | PROT_WRITE), -1);
+    void *writable = mmap(NULL, KLI_HUGE_BYTES, PROT_WRITE, MAP_SHARED, m.inputs_fd, 0);
+    assert_ptr_equal(writable, MAP_FAILED); /* not by the gate's own descriptor either */
+    assert_int_equal(pipe(nothing), 0);
+    for (kli_piece p = {0}; kli_piece_next(&p, &plan, &l);) {
+        if (p.region != KLI_INPUTS) continue;
+        const kli_zone z = p.zone;
+        char *mine = kli_memory_input(&m, &plan, p.index, 1), *at = theirs + l.set_bytes;
+        assert_true((z.low | z.page | z.page_end | z.high) % KLI_HUGE_BYTES == 0);
+        assert_true(z.page_end - z.data_end < 256 && z.high <= l.set_bytes);
+        memset(mine, 7, p.bytes);
+        assert_int_equal(mprotect(at + z.low, z.page - z.low, PROT_NONE), 0);
+        assert_int_equal(mprotect(at + z.page_end, z.high - z.page_end, PROT_NONE), 0);
+        assert_memory_equal(at + z.data, mine, p.bytes);
+        assert_int_equal(write(nothing[1], at + z.page - 1, 1), -1);
+        assert_int_equal(write(nothing[1], at + z.page_end, 1), -1);
+        assert_int_equal(write(nothing[1], at + z.data, 1), 1);
+    }
+    (void)close(nothing[0]), (void)close(nothing[1]);
+    munmap(theirs, m.inputs_bytes);
+    kli_memory_close(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layout__every_copy_ends_at_a_guard_page),
@@ -185,6 +227,7 @@ int main(void) {
         cmocka_unit_test(test_memory__nobody_else_can_write_inputs),
         cmocka_unit_test(test_layout__bytes_beside_an_input_leave_its_data_alone),
         cmocka_unit_test(test_memory__huge_pages_lie_behind_forbidden_guards),
+        cmocka_unit_test(test_memory__a_large_input_lies_between_huge_guards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,6 +215,36 @@ static void test_runner_cpu__names_each_fault_and_survives_it(void **state) {
     }
 }
 
+/* Guards of a large input are huge pages, whether its data lie in huge ones here or in small. */
+static void test_runner_cpu__guards_a_large_input(void **state) {
+    static const struct {
+        const char *body;
+        kl_fault_kind kind;
+        const char *text;
+    } rows[] = {
+        {"{ (void)s; y[0] = x[n - 1] + x[0]; }", KL_FAULT_NONE, ""},
+        {"{ (void)s; y[0] = x[n]; }", KL_FAULT_GUARD, "read past the end of `x`"},
+        {"{ (void)s; y[0] = x[n + 500000]; }", KL_FAULT_GUARD, "read past the end of `x`"},
+        {"{ (void)s; (void)n; y[0] = x[-1]; }", KL_FAULT_GUARD, "read before the beginning of `x`"},
+        {"{ (void)s; (void)y; ((float *)x)[n - 1] = 1; }", KL_FAULT_INPUT, "wrote to input `x`"}};
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        fixture f;
+        char source[1024];
+        (void)snprintf(source, sizeof source, "//! flags -O0\n%s%s\n", HEAD, rows[i].body);
+        fixture_open(&f, KL_BACKEND_CPU);
+        f.workload.axes[0] = 4 << 20; /* 16 MiB */
+        fixture_ready(&f, source, false);
+        assert_int_equal(f.memory.layout.set_page_bytes, 2 << 20);
+        float *x = kli_memory_input(&f.memory, &f.plan, 0, 1);
+        x[(4 << 20) - 1] = 7;
+        fixture_run(&f, 1, 1);
+        fixture_expect_fault(&f, rows[i].kind, rows[i].kind ? SIGSEGV : 0, rows[i].text);
+        if (!rows[i].kind) assert_true(fixture_y(&f, 1)[0] == 1007);
+        fixture_close(&f);
+    }
+}
+
 /* Raw system calls: inspection sees the instruction, and the filter stops it even where inspection
  * would not have. */
 static const struct {
@@ -455,6 +485,7 @@ int main(void) {
         cmocka_unit_test(test_runner_cpu__keeps_no_static_state),
         cmocka_unit_test(test_runner_cpu__warm_calls_leave_no_trace),
         cmocka_unit_test(test_runner_cpu__names_each_fault_and_survives_it),
+        cmocka_unit_test(test_runner_cpu__guards_a_large_input),
         cmocka_unit_test(test_runner_cpu__forbids_system_calls),
         cmocka_unit_test(test_runner_cpu__runs_unusual_honest_kernels),
         cmocka_unit_test(test_runner_cpu__an_early_exit_is_no_result),

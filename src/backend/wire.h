@@ -30,7 +30,7 @@
 #include "backend/backend.h"
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 6u
+#define KL_WIRE_VERSION 7u
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u

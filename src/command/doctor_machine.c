@@ -86,12 +86,27 @@ static const char *const known_sets[] = {"avx2",        "fma",         "f16c",  
                                          "avx512_bf16", "avx512_fp16", "amx_tile", "sve",
                                          "sve2",        "asimd"};
 
+static int pages_put_aside(void) {
+    char line[128];
+    int n = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "HugePages_Free: %d", &n) == 1) break;
+    if (f) fclose(f);
+    return n;
+}
+
+/* Of memory that is shared with runners. */
 static void huge_pages(kli_doctor *d) {
-    const bool here = kli_huge_pages_here();
-    kli_doctor_add(d, "machine", "huge pages", here ? KL_DOCTOR_OK : KL_DOCTOR_WEAK,
-                   here ? KL_S("for inputs that are shared with runners")
-                        : KL_S("none for shared memory: kernels pay for more address translations"),
-                   "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled, as root");
+    const bool advised = kli_huge_pages_here();
+    const int aside = pages_put_aside();
+    const kl_str found = advised ? KL_S("on advice, for input sets")
+                         : aside
+                             ? kl_arena_printf(d->arena, "%d put aside, for large inputs", aside)
+                             : KL_S("none for shared memory: more address translations");
+    kli_doctor_add(d, "machine", "huge pages", advised ? KL_DOCTOR_OK : KL_DOCTOR_WEAK, found,
+                   "echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled, as root; for "
+                   "large inputs alone: sysctl vm.nr_hugepages=N, as many as the inputs take");
 }
 
 /* The first line of /proc/cpuinfo that names instruction sets ("flags" on x86, "Features" on Arm).
