@@ -48,6 +48,14 @@ def licence_of(d):
     return said or "not said"
 
 
+def licence_texts(d):
+    """The files that state the licence, and whose copyright they name."""
+    for f in (d.files or ()) if d else ():
+        if re.match(r"LICEN[SC]E|NOTICE|COPYING", f.name, re.I) and ".dist-info" in str(f) and f.locate().is_file():
+            owners = re.findall(r"^\s*(Copyright\b.*\d{4}.*)$", f.locate().read_text(errors="replace"), re.M)
+            yield f"{f}" + "".join(f"; {o.strip()}" for o in owners[:4])
+
+
 def notice_of(module):
     """The comments at the top of a file, where they speak of rights."""
     lines = []
@@ -69,6 +77,8 @@ def head(module, node, slice_, draft, modules):
     e, d = draft.e, distribution_of(module, modules)
     yield f"Extracted by klineage from {spec_name(module, node)}"
     yield f"  package   {d.metadata['Name']} {d.version}, licence {licence_of(d)}" if d else "  package   none: a file of its own"
+    for text in licence_texts(d):
+        yield f"  licence   {text}"
     for m in slice_.modules:
         yield f"  file      {said_of(m.path, modules)}" + (f", line {node.lineno}" if m is module else "")
     for path in dict.fromkeys(e.tables):
