@@ -32,11 +32,12 @@ def distribution_of(module, modules):
     top = module.name.split(".")[0]
     root = modules.find(top)
     folder = os.path.dirname(os.path.dirname(root.path) if root.package else root.path)
-    for d in importlib.metadata.distributions(path=[folder]):
-        for f in d.files or ():
-            if f.parts and f.parts[0] in (top, top + ".py"):
-                return d
-    return None
+    found = list(importlib.metadata.distributions(path=[folder]))
+    wanted = os.path.relpath(module.path, folder)    # several packages may share a folder
+    for d in found:
+        if any(str(f) == wanted for f in d.files or ()):
+            return d
+    return next((d for d in found for f in d.files or () if f.parts and f.parts[0] in (top, top + ".py")), None)
 
 
 def licence_of(d):
