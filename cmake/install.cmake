@@ -71,6 +71,7 @@ set(share ${CMAKE_INSTALL_DATADIR}/klineage)
 install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/runner_script.py
   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/triton_frontend.py
   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tilelang_frontend.py DESTINATION ${share} COMPONENT runtime)
+install(DIRECTORY src/surface/triton/extract/ DESTINATION ${share}/triton_extract COMPONENT runtime)
 install(DIRECTORY tasks DESTINATION ${share} COMPONENT runtime)
 install(DIRECTORY library DESTINATION ${share} COMPONENT runtime PATTERN recordings EXCLUDE)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)

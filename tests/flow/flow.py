@@ -243,6 +243,7 @@ def test_every_command_prints_a_document(p):
     here = [("gate", "gemm", p.naive, "--check-only"), ("verdict", "list"), ("verdict", "show", "KEY"), ("doctor",),
             ("task", "list"), ("task", "show", "gemm"), ("task", "check", HERE / "loop/running"), ("kernel", "show", p.naive, "--task", "gemm"),
             ("kernel", "facts", p.naive, "--task", "gemm"), ("kernel", "compile", p.naive, "--task", "gemm"),
+            ("kernel", "extract", f"{p.source}/tests/data/triton/softmax.py:softmax"),
             ("kernel", "source", p.naive), ("kernel", "diff", p.naive, softmax), ("lineage", "import", lineage),
             ("lineage", "list"), ("lineage", "show", "gemm-c"), ("lineage", "export", "gemm-c", "--out", "x.json"),
             ("library", "list", *library), ("library", "check", *library), ("library", "coverage", *library), ("library", "judge", *library),
