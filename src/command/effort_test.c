@@ -190,11 +190,12 @@ static void test_effort_run__a_model_is_needed_and_the_kinds_are_named(void **st
 /* Where kernels run elsewhere, and where nobody asked to wait, nothing is measured here: an
  * interrupt that stands would end a measurement. */
 static void test_effort_quiet__is_not_looked_at_for_others(void **state) {
+    kl_noise_record record;
     (void)state;
-    assert_ok(kli_effort_wait_quiet(&args, &e));
+    assert_ok(kli_effort_host(&record, arena, &args, NULL, &e));
     args.values[KL_OPTION_SPOOL] = "jobs";
     args.values[KL_OPTION_WAIT_QUIET] = "1";
-    assert_ok(kli_effort_wait_quiet(&args, &e));
+    assert_ok(kli_effort_host(&record, arena, &args, NULL, &e));
     assert_ok(kli_effort_quiet(&args, NULL, &e));
 }
 
