@@ -23,8 +23,9 @@ STATE = {
     "toolkit": "the Triton that is installed, looked for once",
     "toolkit_once": "the same",
     "temp": "temporary folders that are held, under a lock",
-    "toolkit": "the Python that has Triton, asked for once",
-    "toolkit_once": "the same",
+    "package": "the Python that has Triton, asked for once",
+    "tilelang_package": "the Python that has TileLang, asked for once",
+    "package_once": "the same",
     "curl": "libcurl, once it was loaded, under a lock",
     "serials": "numbers of leases, atomic",
 }
