@@ -1,11 +1,14 @@
 /* next.c - what is got ready for the verdict after this one, while this one is made.
  *
- *   its process   started as soon as one is missing; on a large device there are those of a few
- * more verdicts.  They come up, side by side, in whatever time nothing is timed: a process of a
- * device that is not up yet stands still while a sample is taken, and nobody waits for it unless it
- * is needed and no other is up its task's    processes of oracle and baseline, likewise, and those
- * of every task that is known to come its code      compiled for a device on a thread of its own,
- * into the compile cache
+ * Its process is started as soon as one is missing; on a large device there are those of a few more
+ * verdicts.  They come up, side by side, in whatever time nothing is timed: one that is not up yet
+ * stands still while a sample is taken, and nobody waits for it unless it is needed and no other is
+ * up.
+ *
+ * Its task's processes, those of oracle and baseline, likewise, and those of every task that is
+ * known to come.
+ *
+ * Its code is compiled for a device on a thread of its own, into the compile cache.
  *
  * Nothing else runs on a device while this verdict is timed there: every process that was started,
  * for it or for another, is up by then and waits for a request, or is held; a context without work
