@@ -18,6 +18,7 @@ import json
 import logging
 import math
 import re
+import signal
 import sys
 import types
 
@@ -168,7 +169,7 @@ class Source:
             self.read_import(node)
         elif isinstance(node, ast.FunctionDef):
             self.functions[node.name] = node
-        elif isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) for t in node.targets):
+        elif isinstance(node, ast.Assign) and self.names_of(node):
             self.read_constant(node)
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             self.drop(node, "no function, constant or import of tilelang")
@@ -192,12 +193,17 @@ class Source:
             return True
         return False
 
+    def names_of(self, node):
+        """What an assignment of `a = ...` or `a, b = ...` binds; nothing for any other."""
+        targets = [t for one in node.targets for t in (one.elts if isinstance(one, ast.Tuple) else [one])]
+        return targets if all(isinstance(t, ast.Name) for t in targets) else []
+
     def read_constant(self, node):
         try:
             self.check(node.value, set())
         except Refused as refused:
             return self.drop(node, f"no constant: {refused}")
-        for target in node.targets:
+        for target in self.names_of(node):
             self.check_name(target, target.id)
         exec(compile(ast.Module(body=[node], type_ignores=[]), FILE, "exec"), self.values)
 
@@ -293,6 +299,23 @@ class Source:
                         for n in ast.walk(node))
         if literals > MOST_CONSTANTS:
             raise Refused(None, f"{literals} literals; more than {MOST_CONSTANTS} are a table of answers")
+
+
+# ---- bounds on what a builder does -----------------------------------------------------------------
+
+MOST_SECONDS = 20    # of processor time; the largest kernels known are built and lowered in less than five
+
+
+class Bound(Exception):
+    pass
+
+
+def watch_time():
+    """What never returns to Python ends by the jail's own limit, with fewer words."""
+    def stop(number, frame):
+        raise Bound(f"not built and lowered after {MOST_SECONDS} s of processor time")
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
 
 
 # ---- one launch: its builder called ----------------------------------------------------------------
@@ -441,15 +464,12 @@ class Lowered:
     def calls(self):
         """The launches in their order; nothing else may happen on the host."""
         from tilelang import tvm
-        found, visit = [], tvm.tirx.stmt_functor.post_order_visit
-
-        def look(node):
-            if isinstance(node, (tvm.tirx.For, tvm.tirx.While)):
-                self.refuse("a loop around launches; write a launch line for each")
-            if isinstance(node, tvm.tirx.Call) and len(node.args) and isinstance(node.args[0], tvm.tirx.StringImm):
-                if str(node.args[0].value) in self.device:
-                    found.append(node)
-        visit(self.host.body, look)
+        nodes = []
+        tvm.tirx.stmt_functor.post_order_visit(self.host.body, nodes.append)
+        if any(isinstance(node, (tvm.tirx.For, tvm.tirx.While)) for node in nodes):
+            self.refuse("a loop around launches; write a launch line for each")
+        found = [node for node in nodes if isinstance(node, tvm.tirx.Call) and len(node.args)
+                 and isinstance(node.args[0], tvm.tirx.StringImm) and str(node.args[0].value) in self.device]
         if sorted(str(c.args[0].value) for c in found) != sorted(self.device):
             self.refuse("a kernel of it is launched other than once")
         return found
@@ -568,6 +588,7 @@ def main():
     import tilelang    # noqa: F401
     import tilelang.language
     import tilelang.layout    # noqa: F401
+    watch_time()
     try:
         lowered, completion = compile_all(job, text)
     except Exception as error:    # whatever the text made TileLang do is an answer about the text
