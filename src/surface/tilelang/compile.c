@@ -58,6 +58,22 @@ static bool holds_one(kl_str line, const char *const *list) {
     return false;
 }
 
+/* Text of a message is a candidate's, and TileLang writes it out as it is: it must not end its own
+ * string and go on as code.  Such a line is one call, and its text lies inside the parentheses. */
+static bool messages_stay_inside(kl_str line) {
+    bool in_text = false, seen = false;
+    int depth = 0;
+    for (size_t i = 0; i < line.len; i++) {
+        const char c = line.ptr[i];
+        if (c == '\\') return false;
+        if (c == '"') in_text = !in_text, seen = true;
+        if (in_text) continue;
+        depth += (c == '(') - (c == ')');
+        if (depth == 0 && c == ')' && i + 2 < line.len) return false;
+    }
+    return !in_text && depth == 0 && seen;
+}
+
 /* TileLang indents the bodies of its kernels; what begins a line is one of few things. */
 static bool is_lowered_line(kl_str line) {
     static const char *const AT_THE_MARGIN[] = {"extern \"C\" __global__ void ",
@@ -80,6 +96,7 @@ static bool is_lowered_line(kl_str line) {
     if (inner.len == 0) return true;
     if (line.ptr[0] != ' ') return begins_with_one(line, AT_THE_MARGIN) && !holds_one(line, ABOVE);
     if (inner.ptr[0] == '#') return kl_str_eq(inner, KL_S("#pragma unroll"));
+    if (memchr(inner.ptr, '"', inner.len) && !messages_stay_inside(inner)) return false;
     return !holds_one(inner, NEVER_INSIDE);
 }
 

@@ -91,7 +91,7 @@ LANGUAGE = set("""
     use_swizzle annotate_layout annotate_safe_value annotate_min_blocks_per_sm annotate_producer_reg_dealloc
     annotate_consumer_reg_alloc annotate_restrict_buffers no_set_max_nreg disable_warp_group_reg_alloc
     set_max_nreg inc_max_nreg dec_max_nreg Layout Fragment
-    make_mma_swizzle_layout get_swizzle_layout assume likely print device_assert loop_break break_loop continue_loop
+    make_mma_swizzle_layout get_swizzle_layout assume likely print loop_break break_loop continue_loop
     thread_return ws sync_threads sync_warp syncthreads_and syncthreads_or syncthreads_count cluster_sync
     cluster_arrive cluster_wait block_rank_in_cluster copy_cluster barrier_arrive barrier_wait mbarrier_arrive
     mbarrier_wait_parity mbarrier_expect_tx mbarrier_arrive_expect_tx create_barriers fence_proxy_async
@@ -534,8 +534,8 @@ def compile_all(job, text):
         launch = Launch(source, spec, given)
         try:
             artefact = lower(launch, job["arch"], configs, of)
-        except Exception as error:    # its place in the file is the prim_func's; TileLang keeps none
-            raise Refused(launch.node, said_by(error)) from error
+        except Exception as error:
+            raise Refused(node_of(error, launch.node), said_by(error)) from error
         Lowered(launch, artefact, of, completion)
         texts.append(artefact.kernel_source)
     for name in source.functions:
@@ -548,14 +548,21 @@ def compile_all(job, text):
 
 # ---- errors ------------------------------------------------------------------------------------------
 
+SHOWN = re.compile(r"^\s*--> \S*" + re.escape(FILE) + r":(\d+).*\Z", re.M | re.S)    # TileLang's own picture of the place
 NOISE = re.compile(r"^(Traceback|File |  |\[?\d\d:\d\d|Stack trace|\d+: )")
 
 
 def said_by(error):
     """The last line of substance: TileLang's errors bring a C++ trace and listings of its code along."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not NOISE.match(line)]
+    lines = [line.strip() for line in SHOWN.sub("", str(error)).splitlines() if line.strip() and not NOISE.match(line)]
     said = lines[-1] if lines else ""
     return re.sub(r"^(\w+Error|InternalError): ", "", said)[:400] or f"TileLang's compiler ended with {type(error).__name__} and no message"
+
+
+def node_of(error, function):
+    """Where TileLang shows it, else the function; its frames are not the file's."""
+    shown = SHOWN.search(str(error))
+    return types.SimpleNamespace(lineno=int(shown.group(1)), col_offset=0) if shown else function
 
 
 def place_of(error):
