@@ -100,8 +100,7 @@ static bool is_lowered_line(kl_str line) {
     return !holds_one(inner, NEVER_INSIDE);
 }
 
-/* The first line that TileLang does not write; 0 where there is none. */
-static int foreign_line(kl_str text) {
+int kli_tilelang_foreign_line(kl_str text) {
     int number = 0;
     for (kl_str line; kli_code_line(&line, &text);)
         if (number++, !is_lowered_line(line)) return number;
@@ -186,7 +185,7 @@ static bool variable_is_named(kl_str text, kl_str name) {
     return memmem(first + name.len, rest, name.ptr, name.len) != NULL;
 }
 
-static void without_idle_variables(kl_buf *out, kl_str ptx) {
+void kli_tilelang_without_idle(kl_buf *out, kl_str ptx) {
     kl_str rest = ptx;
     for (kl_str line; kli_code_line(&line, &rest);) {
         const kl_str name = variable_defined(line);
@@ -209,7 +208,7 @@ static kl_err tilelang_assemble(kl_artefact *out, const kl_compile_job *job, kl_
     if (!ptxas.len || !kli_fs_exists(ptxas.ptr) ||
         kli_fs_read(&ptx, a, path.ptr, MAX_PTX_BYTES, kl_ignored()))
         return KL_OK;
-    without_idle_variables(&text, ptx);
+    kli_tilelang_without_idle(&text, ptx);
     kl_err code = kli_fs_write(path.ptr, kl_buf_str(&text), e);
     kl_buf_fini(&text);
     out->log = (kl_str){0}; /* the same report comes again */
@@ -224,7 +223,7 @@ kl_err kli_tilelang_compile(kl_artefact *out, const kl_compile_job *job, kl_erro
     const kl_str said = out->log, by = out->toolchain;
     if (kli_fs_read(&text, a, out->path.ptr, KL_MAX_SOURCE_BYTES, kl_ignored()))
         return tilelang_say_no(out, a, said, "lowered, it is longer than is compiled here");
-    const int line = foreign_line(text);
+    const int line = kli_tilelang_foreign_line(text);
     if (line)
         return tilelang_say_no(
             out, a, said,
