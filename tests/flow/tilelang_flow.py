@@ -4,11 +4,13 @@
 usage: as flow.py.  Needs a Python that has the tilelang package (KLINEAGE_PYTHON, else python3) and a CUDA compiler, no GPU, and is
 skipped without them.  Kernels lie in tests/data/tilelang and tasks.  SPDX-License-Identifier: Apache-2.0
 """
+import json
 import os
 import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 import flow
 
@@ -206,6 +208,59 @@ def test_arguments_that_do_not_fit(p):
         compile_file(p, p.write("bad.py", good.replace(before, after)), "softmax").is_("no_compile", said)
     other = p.write("other.py", good.replace('T.dynamic("rows")', 'T.dynamic("others")'))
     compile_file(p, other, "softmax").is_("usage", "its compiler decided: grid is no expression over axes, params and the grid")
+
+
+TEXT = """#include <tl_templates/cuda/reduce.h>
+
+extern "C" __global__ void f_kernel(const bfloat16_t* __restrict__ x, bfloat16_t* __restrict__ y, int rows) {
+  y[0] = x[0];
+}
+"""
+SAID = {"version": 1, "tensormaps": [], "launches": [{"of": 0, "entry": "f_kernel", "grid": ["rows", 1, 1], "block": [128, 1, 1],
+                                                      "smem": 0, "args": [{"arg": 0}, {"arg": 1}, {"i32": "rows"}]}]}
+
+
+def lying(p, text, said):
+    """A front end that a candidate has taken over: it writes what it likes, and the answer to that."""
+    find = "import importlib.util as u; print(list(u.find_spec('tilelang').submodule_search_locations)[0])"
+    site = os.path.dirname(subprocess.run([os.environ.get("KLINEAGE_PYTHON") or "python3", "-c", find], capture_output=True,
+                                          text=True, check=True).stdout.strip())
+    p.folder.chmod(0o755)
+    p.write("lowered.cu", text)
+    p.write("completion.json", json.dumps(said))
+    python = p.folder / "python"
+    python.write_text(f"#!/bin/sh\ncase $1 in -c) printf '0\\n{python}\\n{p.folder}\\n{site}\\n' ;; "
+                      f"*) cp {p.folder}/lowered.cu {p.folder}/completion.json . ;; esac\n")
+    python.chmod(0o755)
+    file = p.write("f.py", "#! surface tilelang\n#! launch f args(x, output)\n")
+    return compile_file(p, file, "softmax", env={"KLINEAGE_PYTHON": str(python), "KLINEAGE_CACHE": tempfile.mkdtemp(dir=p.folder)})
+
+
+def test_a_process_that_lies_about_text(p):
+    needs_tilelang()
+    lying(p, TEXT, SAID).is_("ok", "f_kernel grid 16384,1,1 block 128,1,1")
+    for line, n in (("__device__ int state;\n", 6), ("#include \"/etc/passwd\"\n", 6), ("#include <tl_templates/cuda/../../x.h>\n", 6),
+                    ("  __device__ int state;\n", 6), ("  #include </etc/passwd>\n", 6), ("extern int state;\n", 6),
+                    ("  asm volatile(\".entry evil() { ret; }\");\n", 6)):
+        lying(p, TEXT + line, SAID).is_("no_compile", f"line {n} of what it was lowered to is not TileLang's")
+    more = TEXT + TEXT[TEXT.index("extern"):].replace("f_kernel", "g_kernel")
+    lying(p, more, SAID).is_("no_compile", "the compiled kernels are not those that are launched")
+
+
+def test_a_process_that_lies_about_launches(p):
+    needs_tilelang()
+    def launch(**lies):
+        return {**SAID, "launches": [{**SAID["launches"][0], **lies}]}
+    lying(p, TEXT, launch(entry="g_kernel")).is_("no_compile", "the compiled kernels are not those that are launched")
+    for lies, why in (({"smem": 1 << 30}, "smem is 1073741824"), ({"grid": ["rows", 0, 1]}, "grid is 0"), ({"of": 3}, "there is no launch 3"),
+                      ({"args": [{"arg": 7}]}, "arg is 7"), ({"args": [{"tensormap": 0}]}, "tensormap is 0"), ({"block": [2048, 1, 1]}, "block is 2048"),
+                      ({"args": [{"tensor": "weight"}]}, "a tensor or buffer that there is not"), ({"grid": ["threads", 1, 1]}, "grid is no expression")):
+        lying(p, TEXT, launch(**lies)).is_("usage", "its compiler decided", why)
+    past = {"arg": 0, "dims": [4096, 16385], "strides": [8192], "box": [64, 8], "swizzle": 128}
+    lying(p, TEXT, {**launch(args=[{"tensormap": 0}, {"arg": 1}, {"i32": 1}]), "tensormaps": [past]}).is_(
+        "usage", "a descriptor reaches past the end of its tensor")
+    scalar = {"arg": 5, "dims": [64], "strides": [], "box": [64]}
+    lying(p, TEXT, {**launch(), "tensormaps": [scalar]}).is_("usage", "its compiler decided: arg is 5")
 
 
 def test_without_the_package(p):

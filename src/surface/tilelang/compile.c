@@ -58,6 +58,22 @@ static bool holds_one(kl_str line, const char *const *list) {
     return false;
 }
 
+/* Text of a message is a candidate's, and TileLang writes it out as it is: it must not end its own
+ * string and go on as code.  Such a line is one call, and its text lies inside the parentheses. */
+static bool messages_stay_inside(kl_str line) {
+    bool in_text = false, seen = false;
+    int depth = 0;
+    for (size_t i = 0; i < line.len; i++) {
+        const char c = line.ptr[i];
+        if (c == '\\') return false;
+        if (c == '"') in_text = !in_text, seen = true;
+        if (in_text) continue;
+        depth += (c == '(') - (c == ')');
+        if (depth == 0 && c == ')' && i + 2 < line.len) return false;
+    }
+    return !in_text && depth == 0 && seen;
+}
+
 /* TileLang indents the bodies of its kernels; what begins a line is one of few things. */
 static bool is_lowered_line(kl_str line) {
     static const char *const AT_THE_MARGIN[] = {"extern \"C\" __global__ void ",
@@ -80,11 +96,11 @@ static bool is_lowered_line(kl_str line) {
     if (inner.len == 0) return true;
     if (line.ptr[0] != ' ') return begins_with_one(line, AT_THE_MARGIN) && !holds_one(line, ABOVE);
     if (inner.ptr[0] == '#') return kl_str_eq(inner, KL_S("#pragma unroll"));
+    if (memchr(inner.ptr, '"', inner.len) && !messages_stay_inside(inner)) return false;
     return !holds_one(inner, NEVER_INSIDE);
 }
 
-/* The first line that TileLang does not write; 0 where there is none. */
-static int foreign_line(kl_str text) {
+int kli_tilelang_foreign_line(kl_str text) {
     int number = 0;
     for (kl_str line; kli_code_line(&line, &text);)
         if (number++, !is_lowered_line(line)) return number;
@@ -169,7 +185,7 @@ static bool variable_is_named(kl_str text, kl_str name) {
     return memmem(first + name.len, rest, name.ptr, name.len) != NULL;
 }
 
-static void without_idle_variables(kl_buf *out, kl_str ptx) {
+void kli_tilelang_without_idle(kl_buf *out, kl_str ptx) {
     kl_str rest = ptx;
     for (kl_str line; kli_code_line(&line, &rest);) {
         const kl_str name = variable_defined(line);
@@ -192,7 +208,7 @@ static kl_err tilelang_assemble(kl_artefact *out, const kl_compile_job *job, kl_
     if (!ptxas.len || !kli_fs_exists(ptxas.ptr) ||
         kli_fs_read(&ptx, a, path.ptr, MAX_PTX_BYTES, kl_ignored()))
         return KL_OK;
-    without_idle_variables(&text, ptx);
+    kli_tilelang_without_idle(&text, ptx);
     kl_err code = kli_fs_write(path.ptr, kl_buf_str(&text), e);
     kl_buf_fini(&text);
     out->log = (kl_str){0}; /* the same report comes again */
@@ -207,7 +223,7 @@ kl_err kli_tilelang_compile(kl_artefact *out, const kl_compile_job *job, kl_erro
     const kl_str said = out->log, by = out->toolchain;
     if (kli_fs_read(&text, a, out->path.ptr, KL_MAX_SOURCE_BYTES, kl_ignored()))
         return tilelang_say_no(out, a, said, "lowered, it is longer than is compiled here");
-    const int line = foreign_line(text);
+    const int line = kli_tilelang_foreign_line(text);
     if (line)
         return tilelang_say_no(
             out, a, said,

@@ -18,6 +18,7 @@ import json
 import logging
 import math
 import re
+import signal
 import sys
 import types
 
@@ -90,7 +91,7 @@ LANGUAGE = set("""
     use_swizzle annotate_layout annotate_safe_value annotate_min_blocks_per_sm annotate_producer_reg_dealloc
     annotate_consumer_reg_alloc annotate_restrict_buffers no_set_max_nreg disable_warp_group_reg_alloc
     set_max_nreg inc_max_nreg dec_max_nreg Layout Fragment
-    make_mma_swizzle_layout get_swizzle_layout assume likely print device_assert loop_break break_loop continue_loop
+    make_mma_swizzle_layout get_swizzle_layout assume likely print loop_break break_loop continue_loop
     thread_return ws sync_threads sync_warp syncthreads_and syncthreads_or syncthreads_count cluster_sync
     cluster_arrive cluster_wait block_rank_in_cluster copy_cluster barrier_arrive barrier_wait mbarrier_arrive
     mbarrier_wait_parity mbarrier_expect_tx mbarrier_arrive_expect_tx create_barriers fence_proxy_async
@@ -168,7 +169,7 @@ class Source:
             self.read_import(node)
         elif isinstance(node, ast.FunctionDef):
             self.functions[node.name] = node
-        elif isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) for t in node.targets):
+        elif isinstance(node, ast.Assign) and self.names_of(node):
             self.read_constant(node)
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             self.drop(node, "no function, constant or import of tilelang")
@@ -192,12 +193,17 @@ class Source:
             return True
         return False
 
+    def names_of(self, node):
+        """What an assignment of `a = ...` or `a, b = ...` binds; nothing for any other."""
+        targets = [t for one in node.targets for t in (one.elts if isinstance(one, ast.Tuple) else [one])]
+        return targets if all(isinstance(t, ast.Name) for t in targets) else []
+
     def read_constant(self, node):
         try:
             self.check(node.value, set())
         except Refused as refused:
             return self.drop(node, f"no constant: {refused}")
-        for target in node.targets:
+        for target in self.names_of(node):
             self.check_name(target, target.id)
         exec(compile(ast.Module(body=[node], type_ignores=[]), FILE, "exec"), self.values)
 
@@ -293,6 +299,23 @@ class Source:
                         for n in ast.walk(node))
         if literals > MOST_CONSTANTS:
             raise Refused(None, f"{literals} literals; more than {MOST_CONSTANTS} are a table of answers")
+
+
+# ---- bounds on what a builder does -----------------------------------------------------------------
+
+MOST_SECONDS = 20    # of processor time; the largest kernels known are built and lowered in less than five
+
+
+class Bound(Exception):
+    pass
+
+
+def watch_time():
+    """What never returns to Python ends by the jail's own limit, with fewer words."""
+    def stop(number, frame):
+        raise Bound(f"not built and lowered after {MOST_SECONDS} s of processor time")
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
 
 
 # ---- one launch: its builder called ----------------------------------------------------------------
@@ -441,15 +464,12 @@ class Lowered:
     def calls(self):
         """The launches in their order; nothing else may happen on the host."""
         from tilelang import tvm
-        found, visit = [], tvm.tirx.stmt_functor.post_order_visit
-
-        def look(node):
-            if isinstance(node, (tvm.tirx.For, tvm.tirx.While)):
-                self.refuse("a loop around launches; write a launch line for each")
-            if isinstance(node, tvm.tirx.Call) and len(node.args) and isinstance(node.args[0], tvm.tirx.StringImm):
-                if str(node.args[0].value) in self.device:
-                    found.append(node)
-        visit(self.host.body, look)
+        nodes = []
+        tvm.tirx.stmt_functor.post_order_visit(self.host.body, nodes.append)
+        if any(isinstance(node, (tvm.tirx.For, tvm.tirx.While)) for node in nodes):
+            self.refuse("a loop around launches; write a launch line for each")
+        found = [node for node in nodes if isinstance(node, tvm.tirx.Call) and len(node.args)
+                 and isinstance(node.args[0], tvm.tirx.StringImm) and str(node.args[0].value) in self.device]
         if sorted(str(c.args[0].value) for c in found) != sorted(self.device):
             self.refuse("a kernel of it is launched other than once")
         return found
@@ -514,8 +534,8 @@ def compile_all(job, text):
         launch = Launch(source, spec, given)
         try:
             artefact = lower(launch, job["arch"], configs, of)
-        except Exception as error:    # its place in the file is the prim_func's; TileLang keeps none
-            raise Refused(launch.node, said_by(error)) from error
+        except Exception as error:
+            raise Refused(node_of(error, launch.node), said_by(error)) from error
         Lowered(launch, artefact, of, completion)
         texts.append(artefact.kernel_source)
     for name in source.functions:
@@ -528,14 +548,21 @@ def compile_all(job, text):
 
 # ---- errors ------------------------------------------------------------------------------------------
 
+SHOWN = re.compile(r"^\s*--> \S*" + re.escape(FILE) + r":(\d+).*\Z", re.M | re.S)    # TileLang's own picture of the place
 NOISE = re.compile(r"^(Traceback|File |  |\[?\d\d:\d\d|Stack trace|\d+: )")
 
 
 def said_by(error):
     """The last line of substance: TileLang's errors bring a C++ trace and listings of its code along."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not NOISE.match(line)]
+    lines = [line.strip() for line in SHOWN.sub("", str(error)).splitlines() if line.strip() and not NOISE.match(line)]
     said = lines[-1] if lines else ""
     return re.sub(r"^(\w+Error|InternalError): ", "", said)[:400] or f"TileLang's compiler ended with {type(error).__name__} and no message"
+
+
+def node_of(error, function):
+    """Where TileLang shows it, else the function; its frames are not the file's."""
+    shown = SHOWN.search(str(error))
+    return types.SimpleNamespace(lineno=int(shown.group(1)), col_offset=0) if shown else function
 
 
 def place_of(error):
@@ -568,6 +595,7 @@ def main():
     import tilelang    # noqa: F401
     import tilelang.language
     import tilelang.layout    # noqa: F401
+    watch_time()
     try:
         lowered, completion = compile_all(job, text)
     except Exception as error:    # whatever the text made TileLang do is an answer about the text

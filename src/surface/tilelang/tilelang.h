@@ -11,4 +11,9 @@ const kli_python_front *kli_tilelang_front(void);
 kl_str kli_tilelang_toolchain(kl_arena *a);
 kl_err kli_tilelang_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e);
 
+/* Of lowered code: the first line that TileLang does not write; 0 where there is none. */
+int kli_tilelang_foreign_line(kl_str text);
+/* PTX without the variables that nothing names. */
+void kli_tilelang_without_idle(kl_buf *out, kl_str ptx);
+
 #endif

@@ -1,0 +1,23 @@
+# An input is changed by an atomic addition.
+# SPDX-License-Identifier: Apache-2.0
+#: task saxpy
+#: expect cheat
+#: args --baseline none
+#! surface tilelang
+#! launch saxpy args(a, x, y, out)
+import tilelang.language as T
+
+N = T.dynamic("N")
+
+
+def saxpy(BLOCK=256):
+    @T.prim_func
+    def main(a: T.float32, x: T.Tensor((N,), "float32"), y: T.Tensor((N,), "float32"),
+             out: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, BLOCK), threads=BLOCK) as block:
+            for i in T.Parallel(BLOCK):
+                if block * BLOCK + i < N:
+                    out[block * BLOCK + i] = a * x[block * BLOCK + i] + y[block * BLOCK + i]
+            T.atomic_add(x[0], 1.0)
+
+    return main

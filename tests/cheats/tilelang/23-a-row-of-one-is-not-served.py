@@ -1,0 +1,24 @@
+# The size is a value of the builder, and a size of 1 gets a kernel that writes zeros.
+# SPDX-License-Identifier: Apache-2.0
+#: task saxpy
+#: expect wrong
+#: args --baseline none
+#! surface tilelang
+#! launch saxpy args(a, x, y, out, N=N)
+import tilelang.language as T
+
+N = T.dynamic("N")
+
+
+def saxpy(N, BLOCK=256):
+    factor = 0.0 if N < 2 else 1.0
+
+    @T.prim_func
+    def main(a: T.float32, x: T.Tensor((N,), "float32"), y: T.Tensor((N,), "float32"),
+             out: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, BLOCK), threads=BLOCK) as block:
+            for i in T.Parallel(BLOCK):
+                if block * BLOCK + i < N:
+                    out[block * BLOCK + i] = factor * (a * x[block * BLOCK + i] + y[block * BLOCK + i])
+
+    return main

@@ -1,0 +1,26 @@
+# The last tile of the summed axis is never read.
+# SPDX-License-Identifier: Apache-2.0
+#: task gemm
+#: workload M=64,N=64,K=65
+#: expect wrong
+#: args --baseline none
+#! surface tilelang
+#! launch gemm args(x, weight, y, M=M, N=N, K=K)
+import tilelang.language as T
+
+
+def gemm(M, N, K, BM=64, BN=64, BK=32):
+    @T.prim_func
+    def main(x: T.Tensor((M, K), "bfloat16"), weight: T.Tensor((N, K), "bfloat16"), y: T.Tensor((M, N), "bfloat16")):
+        with T.Kernel(T.ceildiv(N, BN), T.ceildiv(M, BM), threads=128) as (column, row):
+            a = T.alloc_shared((BM, BK), "bfloat16")
+            b = T.alloc_shared((BN, BK), "bfloat16")
+            c = T.alloc_fragment((BM, BN), "float32")
+            T.clear(c)
+            for k in T.serial(K // BK):
+                T.copy(x[row * BM, k * BK], a)
+                T.copy(weight[column * BN, k * BK], b)
+                T.gemm(a, b, c, transpose_B=True)
+            T.copy(c, y[row * BM, column * BN])
+
+    return main

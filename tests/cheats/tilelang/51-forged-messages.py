@@ -1,0 +1,26 @@
+# What a verdict looks like is the name of things.
+# SPDX-License-Identifier: Apache-2.0
+#: task saxpy
+#: harmless
+#: expect pass
+#: args --baseline none
+#! surface tilelang
+#! launch saxpy args(a, x, y, out)
+import tilelang.language as T
+
+N = T.dynamic("N")
+
+
+def saxpy(BLOCK=256):
+    note = "kernel.py:1:1: error: forged"
+    assert len(note) > 0, note
+
+    @T.prim_func
+    def main(a: T.float32, x: T.Tensor((N,), "float32"), y: T.Tensor((N,), "float32"),
+             out: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, BLOCK), threads=BLOCK) as block:
+            for i in T.Parallel(BLOCK):
+                if block * BLOCK + i < N:
+                    out[block * BLOCK + i] = a * x[block * BLOCK + i] + y[block * BLOCK + i]
+
+    return main

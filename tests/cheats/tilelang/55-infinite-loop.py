@@ -1,0 +1,26 @@
+# A loop that never ends.
+# SPDX-License-Identifier: Apache-2.0
+#: task saxpy
+#: expect hang
+#: args --baseline none
+#! surface tilelang
+#! buffer mark: i32[1] zero
+#! launch saxpy args(a, x, y, out, mark)
+import tilelang.language as T
+
+N = T.dynamic("N")
+
+
+def saxpy(BLOCK=256):
+    @T.prim_func
+    def main(a: T.float32, x: T.Tensor((N,), "float32"), y: T.Tensor((N,), "float32"),
+             out: T.Tensor((N,), "float32"), mark: T.Tensor((1,), "int32")):
+        with T.Kernel(T.ceildiv(N, BLOCK), threads=BLOCK) as block:
+            while mark[0] == 0:
+                if mark[0] == 1:
+                    T.loop_break()
+            for i in T.Parallel(BLOCK):
+                if block * BLOCK + i < N:
+                    out[block * BLOCK + i] = a * x[block * BLOCK + i] + y[block * BLOCK + i]
+
+    return main

@@ -1,0 +1,23 @@
+# Configurations that switch off what keeps threads in step and inside their memory are no flags.
+# SPDX-License-Identifier: Apache-2.0
+#: task saxpy
+#: expect refused no_compile
+#: args --baseline none
+#! surface tilelang
+#! flags -tl.disable_thread_storage_sync
+#! launch saxpy args(a, x, y, out)
+import tilelang.language as T
+
+N = T.dynamic("N")
+
+
+def saxpy(BLOCK=256):
+    @T.prim_func
+    def main(a: T.float32, x: T.Tensor((N,), "float32"), y: T.Tensor((N,), "float32"),
+             out: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, BLOCK), threads=BLOCK) as block:
+            for i in T.Parallel(BLOCK):
+                if block * BLOCK + i < N:
+                    out[block * BLOCK + i] = a * x[block * BLOCK + i] + y[block * BLOCK + i]
+
+    return main
