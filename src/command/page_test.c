@@ -152,6 +152,10 @@ static void test_page_topic__surfaces_say_what_runs_them(void **state) {
     assert_contains(page.ptr, "c         .c    for a cpu; assurance B at best\n");
     assert_contains(page.ptr, "cuda      .cu   for a gpu; assurance A at best\n");
     assert_contains(page.ptr, "`#! surface");
+    for (int i = 0; kl_surface_each(i); i++) {
+        const char *row = strstr(page.ptr, kl_surface_name(kl_surface_each(i)));
+        assert_contains(row, kl_surface_each(i)->backends[0] ? "; assurance " : "nothing in this");
+    }
 }
 
 /* ---- paragraphs --------------------------------------------------------------------------- */

@@ -170,6 +170,7 @@ static kl_err dry_run(void) {
 
 static void test_experiment_plan__lists_every_track(void **state) {
     (void)state;
+    with(KL_OPTION_BUDGET, "0.5");
     assert_ok(dry_run());
     assert_int_equal(count_of("tracks"), 6);
     const json_t *t = row_named("tracks", "track", "product/few/2");
@@ -181,6 +182,7 @@ static void test_experiment_plan__lists_every_track(void **state) {
     assert_int_equal(number(t, "max_steps"), 3);
     assert_str(said(json, "title"), "Which one?");
     assert_int_equal(number(json, "most_microusd"), 0);
+    assert_int_equal(number(json, "budget_microusd"), 0); /* whatever was typed */
     assert_contains(text, "6 tracks with builtin, free of charge\n");
 }
 
