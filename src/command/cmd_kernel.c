@@ -212,7 +212,7 @@ static kl_str compiled_facts(kl_arena *a, const kl_kernel *k, const kl_task *t,
 kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_result *out,
                             kl_error *e) {
     kl_kernel *k;
-    kl_task *t = NULL;
+    kl_task *t;
     const kl_workload *w = NULL;
     kl_error refusal = {0};
     kl_err err = kli_request_kernel(&k, &refusal, c->arena, args->words[0], args->params, e);
@@ -231,7 +231,7 @@ kl_err kli_cmd_kernel_facts(kli_context *c, const kli_args *args, kli_command_re
     out->json = kl_facts_json(f);
     cmd_kernel_put(out->json, "refusal",
                    refusal.code ? kli_json_str(kl_str_of(refusal.message)) : json_null());
-    if (!t || refusal.code) return KL_OK;
+    if (refusal.code) return KL_OK;
     const kl_str compiled = compiled_facts(c->arena, k, t, w);
     kl_buf_printf(&out->text, "compiled\n%.*s", KL_STR_ARG(compiled));
     cmd_kernel_put(out->json, "compiled", kli_json_str(compiled));

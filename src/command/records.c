@@ -27,11 +27,11 @@ void kli_page_facts(kl_buf *out) {
         "the kernel's text and, where there is\none, from its verdict; declared in "
         "`include/klineage/rewrite.def`. A fact that cannot be told is\nunknown, `null` in "
         "JSON. Traits ([traits.md](traits.md)) are facts too, under their own names. A\n"
-        "kernel in Python has no loops and memories: only what its words say.\n\nWith `--task` "
-        "the command compiles the kernel too and shows, under `compiled`, what prompts\nshow: "
-        "the machine's bounds, how innermost loops touch their operands, what the compiler "
-        "says\nof them, registers, spills and how many blocks fit a multiprocessor, and the "
-        "instructions of\nthe hottest loop. It is text for readers: no contract asks for "
+        "kernel in Python has no loops and memories: only what its words say.\n\nThe command "
+        "compiles the kernel too and shows, under `compiled`, what prompts show: the machine's\n"
+        "bounds, how innermost loops touch their operands, what the compiler says of them, "
+        "registers,\nspills and how many blocks fit a multiprocessor, and the instructions of the "
+        "hottest loop. It is\ntext for readers: no contract asks for "
         "it.\n");
     kl_facts_page(out);
 }
