@@ -77,6 +77,7 @@ static bool messages_stay_inside(kl_str line) {
 /* A declaration, or a definition's first line: what is in the middle ends neither. */
 static bool is_signature(kl_str line) {
     static const kl_str BEGINS = {"extern \"C\" __global__ void ", 27};
+    KL_ASSERT(line.len);
     if (!kl_str_starts(line, BEGINS)) return false;
     const char last = line.ptr[line.len - 1];
     for (size_t i = 0; i + 1 < line.len; i++)
@@ -161,6 +162,7 @@ static kl_err compile_lowered(kl_artefact *out, const kl_compile_job *job, kl_st
     const char *defines[] = {kl_arena_printf(a, "-I%s/tilelang/src", site).ptr,
                              kl_arena_printf(a, "-I%s/tilelang/3rdparty/cutlass/include", site).ptr,
                              "-DENABLE_BF16", NULL};
+    KL_ASSERT(site); /* its front end ran */
     kl_kernel *kernel = KL_NEW(a, kl_kernel);
     *kernel = *job->kernel;
     kernel->n_flags = 0;
@@ -202,6 +204,7 @@ void kli_tilelang_without_idle(kl_buf *out, kl_str ptx) {
         kl_buf_add(out, line);
         kl_buf_add(out, KL_S("\n"));
     }
+    KL_ASSERT(out->len <= ptx.len + 1); /* the last line may have had no end */
 }
 
 /* Where NVRTC came without an assembler its own cubin stands, and its kernels are slower to judge.
