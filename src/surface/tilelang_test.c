@@ -30,6 +30,8 @@ static void test_tilelang_text__of_others_is_found(void **state) {
         "#include <tl_templates/cuda/../../../x.h>",
         "#define float int",
         "extern \"C\" __device__ int f();",
+        "extern \"C\" __global__ void g(int N) {} __device__ int state; void h() {",
+        "} int state;",
         "  __device__ int state;",
         "  #include <tl_templates/cuda/reduce.h>",
         "  #pragma nv_diag_suppress 1",

@@ -243,6 +243,7 @@ def test_a_process_that_lies_about_text(p):
                     ("  __device__ int state;\n", 6), ("  #include </etc/passwd>\n", 6), ("extern int state;\n", 6),
                     ("  asm volatile(\".entry evil() { ret; }\");\n", 6)):
         lying(p, TEXT + line, SAID).is_("no_compile", f"line {n} of what it was lowered to is not TileLang's")
+    lying(p, "", SAID).is_("no_compile", "the compiled kernels are not those that are launched")
     more = TEXT + TEXT[TEXT.index("extern"):].replace("f_kernel", "g_kernel")
     lying(p, more, SAID).is_("no_compile", "the compiled kernels are not those that are launched")
 

@@ -74,11 +74,20 @@ static bool messages_stay_inside(kl_str line) {
     return !in_text && depth == 0 && seen;
 }
 
+/* A declaration, or a definition's first line: what is in the middle ends neither. */
+static bool is_signature(kl_str line) {
+    static const kl_str BEGINS = {"extern \"C\" __global__ void ", 27};
+    KL_ASSERT(line.len);
+    if (!kl_str_starts(line, BEGINS)) return false;
+    const char last = line.ptr[line.len - 1];
+    for (size_t i = 0; i + 1 < line.len; i++)
+        if (strchr(";{}#", line.ptr[i])) return false;
+    return last == ';' || last == '{';
+}
+
 /* TileLang indents the bodies of its kernels; what begins a line is one of few things. */
 static bool is_lowered_line(kl_str line) {
-    static const char *const AT_THE_MARGIN[] = {"extern \"C\" __global__ void ",
-                                                "}",
-                                                "#if defined(_MSC_VER)",
+    static const char *const AT_THE_MARGIN[] = {"#if defined(_MSC_VER)",
                                                 "#ifdef ENABLE_BF16",
                                                 "#endif",
                                                 "#define _tl_orig_alignas alignas",
@@ -94,6 +103,7 @@ static bool is_lowered_line(kl_str line) {
     static const char *const ABOVE[] = {"..", NULL};
     const kl_str inner = kl_str_trim(line);
     if (inner.len == 0) return true;
+    if (is_signature(line) || kl_str_eq(line, KL_S("}"))) return true;
     if (line.ptr[0] != ' ') return begins_with_one(line, AT_THE_MARGIN) && !holds_one(line, ABOVE);
     if (inner.ptr[0] == '#') return kl_str_eq(inner, KL_S("#pragma unroll"));
     if (memchr(inner.ptr, '"', inner.len) && !messages_stay_inside(inner)) return false;
@@ -152,6 +162,7 @@ static kl_err compile_lowered(kl_artefact *out, const kl_compile_job *job, kl_st
     const char *defines[] = {kl_arena_printf(a, "-I%s/tilelang/src", site).ptr,
                              kl_arena_printf(a, "-I%s/tilelang/3rdparty/cutlass/include", site).ptr,
                              "-DENABLE_BF16", NULL};
+    KL_ASSERT(site); /* its front end ran */
     kl_kernel *kernel = KL_NEW(a, kl_kernel);
     *kernel = *job->kernel;
     kernel->n_flags = 0;
@@ -193,6 +204,7 @@ void kli_tilelang_without_idle(kl_buf *out, kl_str ptx) {
         kl_buf_add(out, line);
         kl_buf_add(out, KL_S("\n"));
     }
+    KL_ASSERT(out->len <= ptx.len + 1); /* the last line may have had no end */
 }
 
 /* Where NVRTC came without an assembler its own cubin stands, and its kernels are slower to judge.

@@ -485,6 +485,9 @@ class Lowered:
                  for axis in ("blockIdx", "threadIdx")}
         cluster = [int(c) for c in function.attrs.get("cluster_dims") or (1, 1, 1)]
         parameters = list(function.params)
+        for p in parameters:    # a T.dynamic of any text is written into the lowered code as it is
+            if not str(p.name).isidentifier():
+                self.refuse(f"'{p.name}' is no name of an axis")
         self.completion["launches"].append({
             "of": self.of, "entry": name, "grid": sizes["blockIdx"], "block": sizes["threadIdx"], "cluster": cluster,
             "smem": expression(self.launch.node, function.attrs.get("dyn_shared_memory_buf", 0)),
