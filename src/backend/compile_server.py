@@ -28,6 +28,7 @@ STANDARD = 3      # descriptors of a job
 
 
 def load(site, script, modules):
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"    # of numpy: a process that forks has one thread
     sys.path.insert(0, site)
     for name in modules:
         importlib.import_module(name)
