@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A cold candidate: how long from a source nobody has seen to its verdict, beyond its own timed runs?
 
-    bench/cold.py [--surface c|cuda|cuda-graph] [--count 8] [--bin build/bin/klineage]
+    bench/cold.py [--surface c|cuda|cuda-graph|triton] [--count 8] [--bin build/bin/klineage]
 
 Every candidate is a fresh text (a constant changes), so nothing of it is in any cache; every verdict is a fresh process that probes the
 device, starts its runners and creates their contexts.  The task's oracle and naive kernel were compiled before, as they are
@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CASES = {"c": ("tasks/gemm", "naive.c", "tiny", "openblas"), "cuda": ("tasks/rmsnorm", "naive.cu", "tiny", "naive"), "cuda-graph": ("tasks/gemm", "naive.cu", "M=1024,N=1024,K=1024", "cublas")}
+CASES = {"c": ("tasks/gemm", "naive.c", "tiny", "openblas"), "cuda": ("tasks/rmsnorm", "naive.cu", "tiny", "naive"), "cuda-graph": ("tasks/gemm", "naive.cu", "M=1024,N=1024,K=1024", "cublas"),
+         "triton": ("tasks/gemm", "naive.triton.py", "tiny", "cublas")}
 
 
 def judge(options, task, kernel, workload, baseline):
@@ -41,7 +42,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for i in range(options.count + 1):
             fresh = Path(folder) / f"fresh{i}{Path(name).suffix}"
-            fresh.write_text(source + f"\nstatic const int variant_{time.time_ns()} = {i};\n")
+            constant = f"variant_{time.time_ns()} = {i}"
+            fresh.write_text(source + (f"\n{constant}\n" if fresh.suffix == ".py" else f"\nstatic const int {constant};\n"))
             verdict, wall = judge(options, task, fresh, workload, baseline)
             compile_s = verdict["stages_ns"]["compile"] * 1e-9
             kernels_s = (verdict["total_ns"] - verdict["overhead_ns"]) * 1e-9 - compile_s - verdict["stages_ns"].get("wait", 0) * 1e-9

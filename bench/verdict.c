@@ -1,10 +1,12 @@
 /* verdict.c - what a verdict costs beyond compile and the kernel's own runs, and what a journaled
  * one costs.
  *
- *   bench_verdict TASK KERNEL [WORKLOAD] [COUNT] [AGAINST]
+ *   bench_verdict [--fresh] TASK KERNEL [WORKLOAD] [COUNT] [AGAINST]
  *
  * One gate, COUNT verdicts of the same kernel (warm oracle, baselines and compile cache; the
  * candidate's process is new every time), then COUNT look-ups of the same verdict in a journal.
+ * With --fresh each text has a last line of its own, so that it is compiled: then `beyond_ms` is
+ * from a source nobody has seen to its verdict, without its runs, in a running gate.
  * With AGAINST the kernel is compared with that one instead of a baseline.  Prints one JSON object;
  * its `rows` are the verdicts, one by one, with the time of each stage; "next" is the wait for
  * processes that come up for later ones.  SPDX-License-Identifier: Apache-2.0 */
@@ -15,8 +17,10 @@
 #include "base/json.h"
 #include "base/stats.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAX_COUNT = 1000 };
 
@@ -26,6 +30,7 @@ typedef struct {
     const kl_kernel *kernel;
     kl_gate_opts opts;
     int count;
+    bool fresh;
 } bench;
 
 static KL_NORETURN void die(const kl_error *e) {
@@ -76,14 +81,26 @@ static bool is_timed(const kl_verdict *v) {
            v->n_comparisons > 0;
 }
 
+static const kl_kernel *variant(const bench *b, kl_arena *a, int i) {
+    kl_error e = {0};
+    kl_kernel *k;
+    const kl_surface *s = b->kernel->surface;
+    const char *comment = strcmp(s->comment, "#!") == 0 ? "#" : "//";
+    if (!b->fresh) return b->kernel;
+    const kl_str text = kl_arena_printf(a, "%.*s\n%s %" PRId64 ".%d\n",
+                                        KL_STR_ARG(b->kernel->source), comment, kli_now_ns(), i);
+    if (kl_kernel_parse(&k, a, text, b->kernel->path, s, NULL, &e)) die(&e);
+    return k;
+}
+
 static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *keep) {
-    static double overhead[MAX_COUNT], total[MAX_COUNT];
+    static double overhead[MAX_COUNT], total[MAX_COUNT], beyond[MAX_COUNT];
     json_t *rows = json_array();
     const int64_t start = kli_now_ns();
     for (int i = 0; i <= b->count; i++) { /* the first warms the caches and is not counted */
         kl_error e = {0};
         kl_arena *a = i == b->count ? keep : kl_arena_new();
-        if (kl_gate_run(last, b->gate, a, b->task, b->kernel, &b->opts, &e)) die(&e);
+        if (kl_gate_run(last, b->gate, a, b->task, variant(b, a, i), &b->opts, &e)) die(&e);
         if (!is_timed(last)) {
             fprintf(stderr, "not timed: %s: %s\n", kl_outcome_name(last->outcome), last->why.ptr);
             exit(1);
@@ -91,13 +108,17 @@ static void run_verdicts(const bench *b, json_t *o, kl_verdict *last, kl_arena *
         if (i) {
             overhead[i - 1] = (double)last->overhead_ns * 1e-6;
             total[i - 1] = (double)last->total_ns * 1e-6;
-            json_array_append_new(rows, row_of(last));
+            json_t *row = row_of(last);
+            const json_t *stages = json_object_get(row, "stages_ms");
+            beyond[i - 1] = overhead[i - 1] + json_number_value(json_object_get(stages, "compile"));
+            json_array_append_new(rows, row);
         }
         if (a != keep) kl_arena_free(a);
     }
     json_object_set_new(o, "verdicts_per_minute",
                         json_real(60e9 * (b->count + 1) / (double)(kli_now_ns() - start)));
     put_interval(o, "overhead_ms", overhead, b->count);
+    if (b->fresh) put_interval(o, "beyond_ms", beyond, b->count);
     put_interval(o, "total_ms", total, b->count);
     json_object_set_new(o, "rows", rows);
 }
@@ -146,10 +167,15 @@ int main(int argc, char **argv) {
     kl_str path;
     kl_task *task;
     kl_kernel *kernel, *against = NULL;
-    bench b = {.opts.more_to_come = true, .count = argc > 4 ? atoi(argv[4]) : 20};
+    const bool fresh = argc > 1 && strcmp(argv[1], "--fresh") == 0;
+    argc -= fresh;
+    argv += fresh;
+    bench b = {.opts.more_to_come = true, .count = argc > 4 ? atoi(argv[4]) : 20, .fresh = fresh};
     kl_verdict *v = KL_NEW(a, kl_verdict);
     if (argc < 3 || b.count < 1 || b.count > MAX_COUNT) {
-        fprintf(stderr, "usage: bench_verdict TASK KERNEL [WORKLOAD] [COUNT up to %d] [AGAINST]\n",
+        fprintf(stderr,
+                "usage: bench_verdict [--fresh] TASK KERNEL [WORKLOAD] [COUNT up to %d] "
+                "[AGAINST]\n",
                 MAX_COUNT);
         return 2;
     }

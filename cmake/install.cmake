@@ -69,6 +69,7 @@ add_custom_target(pages ALL DEPENDS ${pages})
 
 set(share ${CMAKE_INSTALL_DATADIR}/klineage)
 install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/runner_script.py
+  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/compile_server.py
   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/triton_frontend.py
   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tilelang_frontend.py DESTINATION ${share} COMPONENT runtime)
 install(DIRECTORY src/surface/triton/extract/ DESTINATION ${share}/triton_extract COMPONENT runtime)

@@ -43,6 +43,7 @@ struct kl_artefact {
     kl_str toolchain; /* "nvcc 13.0.88", "gcc 12.2.0" */
     char hash[65];    /* sha256 of the artefact */
     bool cached;
+    kl_str degraded; /* what this compile had to do without; not kept in the cache */
     int64_t wall_ns;
     kl_str suspicious; /* binary inspection: why this is a cheat or cannot be trusted; empty when
                           clean */

@@ -33,14 +33,11 @@
 #define CACHE_FORMAT "klineage compile 5" /* goes up with every change of what inspection says */
 #define COMPILE_MAX_ARTEFACT_BYTES ((size_t)1 << 30)
 
-enum { ENVIRONMENT = 8 }; /* words of a compiler's environment */
-
 /* ---- running one program ----------------------------------------------------------------- */
 
 kl_str kli_worker_path(kl_arena *a) { return kli_fs_find_part(a, "klineage-worker"); }
 
-/* A compiler sees no more of our environment than where programs and libraries are. */
-static void compile_make_environment(const char **env, kl_arena *a, const char *dir) {
+void kli_compile_environment(const char **env, kl_arena *a, const char *dir) {
     static const char *const KEPT[] = {"OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "LD_LIBRARY_PATH"};
     const char *path = getenv("PATH");
     int n = 0;
@@ -50,7 +47,7 @@ static void compile_make_environment(const char **env, kl_arena *a, const char *
     env[n++] = "LC_ALL=C";
     for (size_t i = 0; i < KL_COUNT(KEPT); i++)
         if (getenv(KEPT[i])) env[n++] = kl_arena_printf(a, "%s=%s", KEPT[i], getenv(KEPT[i])).ptr;
-    KL_ASSERT(n < ENVIRONMENT);
+    KL_ASSERT(n < KLI_COMPILE_ENVIRONMENT);
     env[n] = NULL;
 }
 
@@ -73,17 +70,18 @@ kl_err kli_compile_blame(const kli_proc_result *r, const char *program, kl_error
                       "load, free -h the memory");
 }
 
-static kl_err run_with(kli_proc_result *out, kl_arena *a, const char *const *argv, const char *dir,
-                       kli_jail *jail, size_t max_output, kl_error *e) {
-    const char *env[ENVIRONMENT];
+static kl_err run_with(kli_proc_result *out, kl_arena *a, const char *const *argv, kl_str input,
+                       const char *dir, kli_jail *jail, size_t max_output, kl_error *e) {
+    const char *env[KLI_COMPILE_ENVIRONMENT];
     const kli_proc_spec spec = {.argv = argv,
+                                .input = input,
                                 .envp = env,
                                 .cwd = dir,
                                 .timeout_ns = KL_COMPILE_WALL_SECONDS * 1000000000ll,
                                 .max_output = max_output,
                                 .confine = jail ? kli_jail_enter : NULL,
                                 .confine_ctx = jail};
-    compile_make_environment(env, a, dir);
+    kli_compile_environment(env, a, dir);
     kl_err code = kli_proc_run(out, a, &spec, e);
     if (!code) code = kli_compile_blame(out, argv[0], e);
     return code == KL_ENOENT ? kl_fail(e, KL_ENODEV, argv[0], "the compiler is not installed")
@@ -94,14 +92,24 @@ kl_err kli_compile_run(kli_proc_result *out, kl_arena *a, const char *const *arg
                        const char *const *readable, size_t max_output, kl_error *e) {
     kli_jail jail;
     kli_jail_open(&jail, dir, readable);
-    kl_err code = run_with(out, a, argv, dir, &jail, max_output, e);
+    kl_err code = run_with(out, a, argv, (kl_str){0}, dir, &jail, max_output, e);
+    kli_jail_close(&jail);
+    return code;
+}
+
+kl_err kli_compile_run_on(kli_proc_result *out, kl_arena *a, const char *const *argv, kl_str input,
+                          const char *dir, const char *const *readable, size_t max_output,
+                          kl_error *e) {
+    kli_jail jail;
+    kli_jail_open(&jail, NULL, readable);
+    kl_err code = run_with(out, a, argv, input, dir, &jail, max_output, e);
     kli_jail_close(&jail);
     return code;
 }
 
 kl_err kli_compile_run_worker(kli_proc_result *out, kl_arena *a, const char *const *argv,
                               const char *dir, kl_error *e) {
-    return run_with(out, a, argv, dir, NULL, 0, e);
+    return run_with(out, a, argv, (kl_str){0}, dir, NULL, 0, e);
 }
 
 void kli_command_add(kli_command *c, const char *word) {

@@ -29,6 +29,13 @@ void kli_command_add_all(kli_command *c,
 KL_MUST_USE kl_err kli_compile_run(kli_proc_result *out, kl_arena *a, const char *const *argv,
                                    const char *dir, const char *const *readable, size_t max_output,
                                    kl_error *e);
+/* The same with `input` on its stdin and nothing writable: `dir` is where it starts. */
+KL_MUST_USE kl_err kli_compile_run_on(kli_proc_result *out, kl_arena *a, const char *const *argv,
+                                      kl_str input, const char *dir, const char *const *readable,
+                                      size_t max_output, kl_error *e);
+/* A compiler sees no more of our environment than where programs and libraries are. */
+enum { KLI_COMPILE_ENVIRONMENT = 8 }; /* words, with the NULL at their end */
+void kli_compile_environment(const char **env, kl_arena *a, const char *dir);
 /* The same for a verb of klineage-worker, which enters the jail itself (a jail may hide the folder
  * it is started from). */
 KL_MUST_USE kl_err kli_compile_run_worker(kli_proc_result *out, kl_arena *a,

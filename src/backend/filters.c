@@ -105,6 +105,11 @@ static const char *const COMPILE_DENIED[] = {"ptrace",
                                              "swapon",
                                              "open_by_handle_at",
                                              "personality",
+                                             "setpriority",
+                                             "ioprio_set",
+                                             "process_madvise",
+                                             "migrate_pages",
+                                             "move_pages",
                                              "pidfd_getfd",
                                              "shmget",
                                              "msgget",
@@ -165,9 +170,22 @@ static bool allow_driver(scmp_filter_ctx f) {
     return failed == 0;
 }
 
+/* Limits and places in the queue are inherited: whoever could set those of a warm compiler would
+ * decide how the next kernel is compiled.  Process 0 is oneself. */
+static bool deny_to_others(scmp_filter_ctx f) {
+    static const int CALLS[] = {SCMP_SYS(prlimit64), SCMP_SYS(sched_setaffinity),
+                                SCMP_SYS(sched_setscheduler), SCMP_SYS(sched_setparam),
+                                SCMP_SYS(sched_setattr)};
+    int failed = 0;
+    for (size_t i = 0; i < KL_COUNT(CALLS); i++)
+        failed |= seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), CALLS[i], 1, SCMP_A0(SCMP_CMP_NE, 0));
+    return failed == 0;
+}
+
 static bool fill(scmp_filter_ctx f, kli_filter_kind kind) {
     if (kind == KLI_FILTER_COMPILE)
-        return add_all(f, SCMP_ACT_ERRNO(EPERM), COMPILE_DENIED, KL_COUNT(COMPILE_DENIED));
+        return add_all(f, SCMP_ACT_ERRNO(EPERM), COMPILE_DENIED, KL_COUNT(COMPILE_DENIED)) &&
+               deny_to_others(f);
     bool ok = add_all(f, SCMP_ACT_ALLOW, MEMORY_CALLS, KL_COUNT(MEMORY_CALLS));
     if (ok && kind != KLI_FILTER_KERNEL)
         ok = add_all(f, SCMP_ACT_ALLOW, THREAD_CALLS, KL_COUNT(THREAD_CALLS));

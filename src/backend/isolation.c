@@ -147,7 +147,7 @@ void kli_jail_open(kli_jail *j, const char *dir, const char *const *more) {
                                          "/proc/cpuinfo",
                                          "/proc/meminfo"};
     const char *readable[MAX_READABLE] = {0},
-               *writable[] = {dir, "/dev/null", "/dev/zero", "/dev/urandom", NULL};
+               *writable[] = {"/dev/null", "/dev/zero", "/dev/urandom", dir, NULL};
     size_t n = KL_COUNT(SYSTEM);
     memcpy(readable, SYSTEM, sizeof SYSTEM);
     for (; more && *more && n < MAX_READABLE - 1; more++) readable[n++] = *more;
@@ -156,7 +156,7 @@ void kli_jail_open(kli_jail *j, const char *dir, const char *const *more) {
                     .file_bytes = 256u << 20};
     j->ruleset = kli_landlock_ruleset(readable, writable);
     (void)kli_filter_build(&j->filter, KLI_FILTER_COMPILE);
-    j->switch_user = geteuid() == 0 && chown(dir, KLI_NOBODY, KLI_NOBODY) == 0;
+    j->switch_user = geteuid() == 0 && (!dir || chown(dir, KLI_NOBODY, KLI_NOBODY) == 0);
 }
 
 /* Best effort by design: kli_isolation_probe has already said what can be had, and kli_compile

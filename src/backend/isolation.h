@@ -47,7 +47,8 @@ typedef struct {
     uint64_t cpu_seconds, memory_bytes, file_bytes;
 } kli_jail;
 
-/* `dir` is the one folder that may be written; it is given to the user the jail switches to.
+/* `dir` is the one folder that may be written (NULL: none); it is given to the user the jail
+ * switches to.
  * `more`: readable besides the system's programs, libraries and headers; NULL-terminated, may be
  * NULL. */
 void kli_jail_open(kli_jail *j, const char *dir, const char *const *more);

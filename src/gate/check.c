@@ -419,6 +419,7 @@ static kl_err check_specialize(kli_evaluation *c, const kl_workload *w, kli_chec
     const kl_err err =
         kli_compile(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
     if (err) return err;
+    if (made->degraded.len) kli_evaluation_degrade(c, "%s", made->degraded.ptr);
     if (!made->ok)
         check_reject(f, c, KL_OUTCOME_NO_COMPILE, "%s", kl_first_error(c->arena, made->log).ptr);
     else if (made->suspicious.len)

@@ -201,6 +201,7 @@ static kl_err stage_compile(kli_evaluation *c, bool *go, kl_error *e) {
     *go = !err && artefact->ok;
     if (err) return err;
     c->verdict->toolchain = artefact->toolchain;
+    if (artefact->degraded.len) kli_evaluation_degrade(c, "%s", artefact->degraded.ptr);
     if (!artefact->ok)
         reject_candidate(c, KL_OUTCOME_NO_COMPILE, kl_first_error(c->arena, artefact->log),
                          artefact->log);

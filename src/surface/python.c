@@ -1,10 +1,10 @@
 /* python.c - compilers that are Python packages: which one there is, what its front end is told,
  * and the confined process that it runs in.
  *
- * A front end is a script beside the programs.  It is given the folder of the package, reads
- * job.json and kernel.py of its working folder and leaves there what it makes, with
- * completion.json.  What it is told is the text that `specialize` makes of a shape's plan: that
- * text is part of the key, so nothing else about a shape can find its way into an artefact.
+ * A front end is a script beside the programs, asked by compile_server.py for {arch, defines,
+ * flags, launches, text}; it answers with {completion, and the text of each file that it makes}.
+ * What it is told of launches is the text that `specialize` makes of a shape's plan: that text is
+ * part of the key, so nothing else about a shape can find its way into an artefact.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "python.h"
 #include "backend/compile.h"
@@ -18,13 +18,23 @@
 /* ---- the package -------------------------------------------------------------------------- */
 
 /* Prints version, interpreter, its folder and the folder of the package, a line each.  The
- * interpreter is the real one: the folder of an environment need not be readable for a jail. */
-static const char LOOK[] = "import importlib.metadata as m, importlib.util as u, os, sys\n"
-                           "spec = u.find_spec(sys.argv[1])\n"
-                           "print(m.version(sys.argv[1]))\n"
-                           "print(os.path.realpath(sys.executable))\n"
-                           "print(sys.base_prefix)\n"
-                           "print(os.path.dirname(list(spec.submodule_search_locations)[0]))\n";
+ * interpreter is the real one: the folder of an environment need not be readable for a jail.
+ * importlib.metadata knows the version too, and takes three times as long as all of this. */
+static const char LOOK[] =
+    "import os, sys\n"
+    "from importlib.machinery import PathFinder\n"
+    "spec = PathFinder.find_spec(sys.argv[1])\n"
+    "if not spec:\n" /* an editable install has a finder of its own */
+    "    import importlib.util\n"
+    "    spec = importlib.util.find_spec(sys.argv[1])\n"
+    "site = os.path.dirname(list(spec.submodule_search_locations)[0])\n"
+    "start, end = sys.argv[1] + '-', '.dist-info'\n"
+    "found = [f for f in os.listdir(site) if f.startswith(start) and f.endswith(end)]\n"
+    "version = found[0][len(start):-len(end)] if len(found) == 1 else None\n"
+    "if not version:\n"
+    "    import importlib.metadata\n"
+    "    version = importlib.metadata.version(sys.argv[1])\n"
+    "print(version, os.path.realpath(sys.executable), sys.base_prefix, site, sep='\\n')\n";
 
 static kl_str next_line(kl_str *rest) {
     size_t n = 0;
@@ -35,33 +45,43 @@ static kl_str next_line(kl_str *rest) {
     return line;
 }
 
-void kli_python_look(kli_python_package *out, const char *name) {
+static void read_look(kli_python_package *out, kl_arena *a, kl_str said, const char *script) {
+    const char **readable = KL_ARRAY(a, const char *, 5);
+    out->version = kl_arena_copy(a, next_line(&said));
+    out->script.python = kl_arena_copy(a, next_line(&said)).ptr;
+    readable[0] = kl_arena_copy(a, next_line(&said)).ptr; /* its standard library */
+    out->site = kl_arena_copy(a, next_line(&said));
+    out->script.site = readable[1] = out->site.ptr;
+    out->script.script = kli_fs_find_part(a, script).ptr;
+    readable[2] = kli_fs_dirname(a, out->script.python).ptr;
+    readable[3] = kli_fs_dirname(a, out->script.script).ptr;
+    out->script.readable = readable;
+}
+
+void kli_python_look(kli_python_package *out, const char *name, const char *script,
+                     const char *const *modules) {
     kl_arena *a = kl_arena_new(); /* lives as long as the process */
     const char *chosen = getenv("KLINEAGE_PYTHON");
     const kl_str python = kli_fs_find_program(a, chosen && *chosen ? chosen : "python3");
-    *out = (kli_python_package){.arena = a, .python = python};
-    const char *argv[] = {out->python.ptr, "-c", LOOK, name, NULL};
+    const char *argv[] = {python.ptr, "-c", LOOK, name, NULL};
     const kli_proc_spec spec = {.argv = argv, .timeout_ns = 20000000000ll};
     kli_proc_result r = {0};
-    if (!out->python.len) {
+    *out = (kli_python_package){.arena = a, .script.modules = modules};
+    if (!python.len)
         out->missing = KL_S("no Python: install python3");
-    } else if (kli_proc_run(&r, a, &spec, kl_ignored()) || r.exit_code != 0) {
+    else if (kli_proc_run(&r, a, &spec, kl_ignored()) || r.exit_code != 0)
         out->missing = kl_arena_printf(a,
                                        "no %s package: python3 -m pip install %s, or name a Python "
                                        "that has it in KLINEAGE_PYTHON",
                                        name, name);
-    } else {
-        out->version = kl_arena_copy(a, next_line(&r.out));
-        out->python = kl_arena_copy(a, next_line(&r.out));
-        out->prefix = kl_arena_copy(a, next_line(&r.out));
-        out->site = kl_arena_copy(a, next_line(&r.out));
-    }
+    else
+        read_look(out, a, r.out, script);
 }
 
 kl_str kli_python_toolchain(kl_arena *a, const kli_python_front *f) {
     kl_str script;
     if (!f->package->version.len ||
-        kli_fs_read(&script, a, kli_fs_find_part(a, f->script).ptr, 1 << 20, kl_ignored()))
+        kli_fs_read(&script, a, f->package->script.script, 1 << 20, kl_ignored()))
         return (kl_str){0};
     return kl_arena_printf(a, "%s %s, front end %.12s", f->name, f->package->version.ptr,
                            kli_hash_of(script).hex);
@@ -159,8 +179,7 @@ kl_str kli_python_specialize(kl_arena *a, const kl_kernel *k, const kl_plan *pla
 
 /* ---- the front end ------------------------------------------------------------------------ */
 
-static kl_err write_job(const kl_compile_job *job, kl_error *e) {
-    kl_arena *a = job->arena;
+static kl_err make_request(kl_str *out, const kl_compile_job *job, kl_error *e) {
     json_t *defines = json_array(), *flags = json_array(), *launches = NULL;
     for (const char *const *d = job->defines; d && *d; d++)
         json_array_append_new(defines, json_string(*d));
@@ -168,28 +187,45 @@ static kl_err write_job(const kl_compile_job *job, kl_error *e) {
         json_array_append_new(flags, kli_json_str(job->kernel->flags[i]));
     kl_err code = kli_json_parse(&launches, job->classes, KL_S("classes"), e);
     json_t *o =
-        json_pack("{s:o, s:o, s:o, s:o}", "arch", kli_json_str(job->device->arch), "defines",
-                  defines, "flags", flags, "launches", launches ? launches : json_null());
-    if (!code)
-        code = kli_fs_write(kli_fs_join(a, job->dir, "job.json").ptr, kli_json_dump(a, o, true), e);
-    if (!code)
-        code = kli_fs_write(kli_fs_join(a, job->dir, "kernel.py").ptr, job->kernel->source, e);
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "arch", kli_json_str(job->device->arch), "defines",
+                  defines, "flags", flags, "launches", launches ? launches : json_null(), "text",
+                  kli_json_str(job->kernel->source));
+    *out = kli_json_dump(job->arena, o, false);
     json_decref(o);
     return code;
 }
 
+/* Files by names of ours alone: it comes out of a process in which a candidate's code may have
+ * run. */
+static kl_err write_answer(kl_artefact *out, const kl_compile_job *job, const kli_python_front *f,
+                           const json_t *answer, kl_error *e) {
+    kl_err code = KL_OK;
+    out->completion = kl_arena_copy(job->arena, kli_json_text_or(answer, "completion", KL_S("")));
+    for (const char *const *name = f->makes; !code && *name; name++)
+        if (json_object_get(answer, *name))
+            code = kli_fs_write(kli_fs_join(job->arena, job->dir, *name).ptr,
+                                kli_json_text_or(answer, *name, KL_S("")), e);
+    if (!code && out->completion.len > MAX_COMPLETION_BYTES)
+        code = kl_fail(e, KL_ELIMIT, f->name, "a completion longer than %zu bytes",
+                       MAX_COMPLETION_BYTES);
+    return code;
+}
+
 /* Isolated (-I): no variable and no folder of a user's decides what Python loads. */
-static kl_err run_script(kl_artefact *out, const kl_compile_job *job, const kli_python_front *f,
+static kl_err ask_script(kl_artefact *out, const kl_compile_job *job, const kli_python_front *f,
                          kl_error *e) {
-    kl_arena *a = job->arena;
-    const kli_python_package *p = f->package;
-    const kl_str script = kli_fs_find_part(a, f->script);
-    const char *argv[] = {p->python.ptr, "-I", "-B", script.ptr, p->site.ptr, NULL};
-    const char *readable[] = {p->site.ptr, p->prefix.ptr, kli_fs_dirname(a, p->python.ptr).ptr,
-                              kli_fs_dirname(a, script.ptr).ptr, NULL};
+    kl_str request;
     kli_proc_result r;
-    kl_err code = kli_compile_run(&r, a, argv, job->dir, readable, 0, e);
-    if (!code) kli_compile_took(out, a, &r, job->dir, f->makes);
+    json_t *answer = NULL;
+    kl_err code = make_request(&request, job, e);
+    if (!code)
+        code = kli_compile_ask(&r, &out->degraded, job->arena, &f->package->script, request, e);
+    if (code) return code;
+    if (r.exit_code == 0 && !kli_json_parse(&answer, r.out, KL_S("answer"), kl_ignored()))
+        code = write_answer(out, job, f, answer, e);
+    json_decref(answer);
+    r.out = (kl_str){0};
+    if (!code) kli_compile_took(out, job->arena, &r, job->dir, f->makes[0]);
     return code;
 }
 
@@ -202,10 +238,5 @@ kl_err kli_python_compile(kl_artefact *out, const kl_compile_job *job, const kli
         return kl_hint(e, "%s", f->package->missing.ptr);
     }
     out->toolchain = kl_arena_printf(a, "%s %s", f->name, f->package->version.ptr);
-    kl_err code = write_job(job, e);
-    if (!code) code = run_script(out, job, f, e);
-    if (!code && out->ok)
-        code = kli_fs_read(&out->completion, a, kli_fs_join(a, job->dir, "completion.json").ptr,
-                           MAX_COMPLETION_BYTES, e);
-    return code;
+    return ask_script(out, job, f, e);
 }

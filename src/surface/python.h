@@ -3,26 +3,27 @@
 #ifndef KL_SURFACE_PYTHON_H
 #define KL_SURFACE_PYTHON_H
 #include "backend/backend.h"
+#include "backend/compile_server.h"
 
 /* Where a package is; strings live as long as the process.  `version` empty: `missing` says what to
  * do. */
 typedef struct {
     kl_arena *arena; /* of the strings */
     kl_str version;  /* "3.6.0" */
-    kl_str python;   /* program */
-    kl_str prefix;   /* folder that holds it and its standard library */
     kl_str site;     /* folder that holds the package */
     kl_str missing;
+    kli_compile_script script; /* the front end */
 } kli_python_package;
 
-/* Asks $KLINEAGE_PYTHON, else python3: it looks for the package and does not import it. */
-void kli_python_look(kli_python_package *out, const char *name);
+/* Asks $KLINEAGE_PYTHON, else python3: it looks for the package and does not import it.  `script`
+ * lies beside the programs; `modules` are what it needs of the package (NULL-terminated). */
+void kli_python_look(kli_python_package *out, const char *name, const char *script,
+                     const char *const *modules);
 
 typedef struct {
     const kli_python_package *package;
     const char *name, *title; /* "triton", "Triton" */
-    const char *script;       /* beside the programs */
-    const char *makes;        /* the file that it leaves */
+    const char *makes[3];     /* files that it leaves, the artefact first; NULL-terminated */
 } kli_python_front;
 
 /* Version and front end, for the compile key; empty where there is none. */

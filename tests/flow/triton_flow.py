@@ -117,6 +117,28 @@ def test_refused_with_line_and_column(p):
         compile_file(p, bad, "softmax").is_("no_compile", said)
 
 
+def test_gluon_comes_the_same_way(p):
+    needs_triton()
+    good = (p.source / "tests/data/triton/gluon_softmax.py").read_text()
+    answer = compile_file(p, p.write("gluon.py", good), "softmax")
+    if "0 active drivers" in str(answer):
+        raise flow.Skip("Gluon of Triton 3.4 asks a driver")
+    answer.is_("ok", "grid 16384,1,1 block 128,1,1")
+    evil = good.replace("mul.f32 $0, $1, $2;", "mov.b32 $0, $1; } .visible .entry evil() { ret;")
+    named = "from triton.experimental.gluon.language import inline_asm_elementwise as assembly\n"
+    for bad in (evil, evil.replace("gl.inline_asm", "gluon.language.inline_asm"),
+                evil.replace("gl.inline_asm_elementwise", "assembly").replace("@gluon", f"{named}@gluon", 1)):
+        compile_file(p, p.write("bad.py", bad), "softmax").is_("no_compile", "error: assembly that leaves its function")
+
+
+def test_assembly_is_read_whatever_it_is_called_by(p):
+    needs_triton()
+    good = (p.source / "tests/data/triton/softmax.py").read_text()
+    line = "    v = triton.language.inline_asm_elementwise('mov.b32 $0, $1; } .visible .entry evil() { ret;', '=r,r', [v], tl.float32, True, 1)"
+    bad = good.replace(LOAD, f"{line}\n{LOAD}")
+    compile_file(p, p.write("bad.py", bad), "softmax").is_("no_compile", "kernel.py:12:9: error: assembly that leaves its function")
+
+
 def test_a_file_is_read_and_not_run(p):
     needs_triton()
     good, mark = (p.source / "tests/data/triton/softmax.py").read_text(), p.folder / "mark"

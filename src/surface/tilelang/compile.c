@@ -28,14 +28,17 @@
 static kli_python_package tilelang_package;
 static pthread_once_t package_once = PTHREAD_ONCE_INIT;
 
-static void package_look(void) { kli_python_look(&tilelang_package, "tilelang"); }
+/* Its front end imports TileLang itself, behind a stand-in for torch. */
+static void package_look(void) {
+    static const char *const NO_MODULES[] = {NULL};
+    kli_python_look(&tilelang_package, "tilelang", "tilelang_frontend.py", NO_MODULES);
+}
 
 const kli_python_front *kli_tilelang_front(void) {
     static const kli_python_front front = {.package = &tilelang_package,
                                            .name = "tilelang",
                                            .title = "TileLang",
-                                           .script = "tilelang_frontend.py",
-                                           .makes = "lowered.cu"};
+                                           .makes = {"lowered.cu"}};
     (void)pthread_once(&package_once, package_look);
     KL_ASSERT(!tilelang_package.version.len != !tilelang_package.missing.len);
     return &front;

@@ -1,10 +1,8 @@
 """frontend.py - a candidate's Python text to CUDA C++, and to what TileLang decided of each launch.
 
-usage: python3 -I -B tilelang_frontend.py SITE      SITE is the folder that holds the tilelang package
-
-Reads job.json and kernel.py of the working folder, writes lowered.cu and completion.json
-(docs/formats/completion.md) there.  Runs confined, without torch, driver or GPU.  A refusal is a line
-`kernel.py:LINE:COLUMN: error: ...` on stderr and exit status 1.
+A script of src/backend/compile_server.py: asked for {arch, defines, flags, launches, text}, it answers
+with {lowered.cu, completion (docs/formats/completion.md)}.  Runs confined, without torch, driver or
+GPU.  A refusal is a line `kernel.py:LINE:COLUMN: error: ...` on stderr.
 
 TileLang traces a kernel by running the function that builds it, so a candidate's Python does run here:
 the functions that a launch reaches, and constants.  Statements, names and attributes are held against
@@ -15,8 +13,10 @@ SPDX-License-Identifier: Apache-2.0
 import ast
 import builtins
 import json
+import linecache
 import logging
 import math
+import os
 import re
 import signal
 import sys
@@ -156,6 +156,7 @@ def check_chain(node, module, parts):
 class Source:
     def __init__(self, text):
         self.tree = ast.parse(text, FILE)
+        linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
         self.values = {"__builtins__": {name: getattr(builtins, name) for name in BUILTINS}, "__name__": "kernel"}
         self.modules, self.functions, self.dropped, self.reached = {}, {}, [], set()
         for node in self.tree.body:
@@ -582,33 +583,29 @@ def place_of(error):
     return (line or 1), 1
 
 
-def fail(error):
+def refuse(error):
     line, column = place_of(error)
     said = str(error) if isinstance(error, Refused) else getattr(error, "msg", None) or said_by(error)
-    print(f"{FILE}:{line}:{column}: error: {said}", file=sys.stderr)
-    return 1
+    raise SystemExit(f"{FILE}:{line}:{column}: error: {said}")
 
 
-def main():
-    sys.path.insert(0, sys.argv[1])
-    with open("job.json") as job, open(FILE) as text:
-        job, text = json.load(job), text.read()
+def answer(request):
+    watch_time()
+    try:
+        lowered, completion = compile_all(request, request["text"])
+    except Exception as error:    # whatever the text made TileLang do is an answer about the text
+        refuse(error)
+    return {"lowered.cu": lowered, "completion": completion}
+
+
+def load():
     logging.disable(logging.CRITICAL)
     stand_in_for_torch()
+    made, os.makedirs = os.makedirs, lambda *_, **named: None    # of caches, at import; its JIT alone uses them
     import tilelang    # noqa: F401
     import tilelang.language
     import tilelang.layout    # noqa: F401
-    watch_time()
-    try:
-        lowered, completion = compile_all(job, text)
-    except Exception as error:    # whatever the text made TileLang do is an answer about the text
-        return fail(error)
-    with open("lowered.cu", "w") as out:
-        out.write(lowered)
-    with open("completion.json", "w") as out:
-        out.write(completion)
-    return 0
+    os.makedirs = made
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+load()    # with the script: a warm process has it

@@ -1,10 +1,8 @@
 """frontend.py - a candidate's Python text to PTX, and to what Triton decided of each launch.
 
-usage: python3 -I -B triton_frontend.py SITE      SITE is the folder that holds the triton package
-
-Reads job.json and kernel.py of the working folder, writes kernel.ptx, completion.json
-(docs/formats/completion.md) and the name of the package's assembler for it there.  Runs confined, without torch, driver or GPU.  A refusal is a line
-`kernel.py:LINE:COLUMN: error: ...` on stderr and exit status 1.
+A script of src/backend/compile_server.py: asked for {arch, defines, launches, text}, it answers with
+{kernel.ptx, completion (docs/formats/completion.md), assembler: the package's own for it}.  Runs confined,
+without torch, driver or GPU.  A refusal is a line `kernel.py:LINE:COLUMN: error: ...` on stderr.
 
 Of the text only imports of Triton, constants and @triton.jit functions are read.  Nothing of it is
 called by us, but Triton's code generator calls whatever Python object a kernel's body names; so
@@ -47,6 +45,16 @@ MODULES = {
     "triton.language.extra.libdevice": None,
     "triton.language.extra.cuda": {"libdevice", "num_threads", "num_warps"},
     "triton.language.extra.cuda.libdevice": None,
+    "triton.experimental": {"gluon"},
+    "triton.experimental.gluon": {"jit", "language"},
+    "triton.experimental.gluon.language": None,
+    "triton.experimental.gluon.language.nvidia": {"ampere", "hopper"},
+    "triton.experimental.gluon.language.nvidia.ampere": {"async_copy", "mma_v2"},
+    "triton.experimental.gluon.language.nvidia.ampere.async_copy": None,
+    "triton.experimental.gluon.language.nvidia.hopper": {
+        "async_copy", "fence_async_shared", "mbarrier", "mma_v2", "tma", "warpgroup_mma", "warpgroup_mma_wait"},
+    "triton.experimental.gluon.language.nvidia.hopper.mbarrier": None,
+    "triton.experimental.gluon.language.nvidia.hopper.tma": None,
 }
 BUILTINS = set("range min max len int float bool isinstance abs tuple list print str sum".split())
 # Methods and fields of the values that a kernel computes with.
@@ -57,7 +65,7 @@ ATTRIBUTES = set("""
     strides logical_not logical_and logical_or reduce associative_scan append index
     atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_cas atomic_xchg
     primitive_bitwidth int_bitwidth fp_mantissa_width is_fp8 is_fp16 is_bf16 is_fp32 is_fp64
-    is_floating is_standard_floating is_int is_int1 is_int8 is_int16 is_int32 is_int64 is_uint8
+    is_floating is_standard_floating layout slice is_int is_int1 is_int8 is_int16 is_int32 is_int64 is_uint8
     is_uint16 is_uint32 is_uint64 is_int_signed is_int_unsigned is_bool is_block is_ptr is_fp8e4nv
     is_fp8e5 get_block_shapes""".split())
 # Bitcode of others, and what Triton keeps for its own tests.
@@ -82,17 +90,17 @@ def exported(name):
     module = importlib.import_module(name)
     names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
     plain = {n for n in names if not isinstance(getattr(module, n, None), types.ModuleType)}
-    return (plain | {"math", "extra"}) - NOT_FOR_KERNELS
+    return (plain | {"math", "extra", "nvidia"}) - NOT_FOR_KERNELS
 
 
 def check_chain(node, module, parts):
-    """Every step from a module on is one that it exports."""
+    """Every step from a module on is one that it exports; so no other way leads to its assembly."""
     for part in parts:
         if not isinstance(module, types.ModuleType):
             if part not in ATTRIBUTES:
                 raise Refused(node, f"'.{part}' is no attribute of a value of Triton's")
             continue
-        name = module.__name__
+        name = watch_assembly(module).__name__
         if name not in MODULES or part not in exported(name):
             raise Refused(node, f"'{part}' of {name} is not for kernels")
         module = getattr(module, part, None)
@@ -155,7 +163,7 @@ def constant(node, values):
 def is_jit(decorator):
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     root, parts = dotted(target)
-    return (root, parts) in (("triton", ["jit"]), ("jit", []))
+    return (root, parts) in (("triton", ["jit"]), ("gluon", ["jit"]), ("jit", []))
 
 
 def jit_options(function):
@@ -204,14 +212,24 @@ def check_body(function, values, functions, modules):
                 raise Refused(node, f"'.{node.attr}' is no attribute of a value of Triton's")
 
 
+def jit_of(function, values):
+    """Gluon's jit or Triton's, as the file imported it."""
+    import triton
+    decorator = next(filter(is_jit, function.decorator_list))
+    root, parts = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    named = getattr(values.get(root), "jit", None) if parts else values.get(root)
+    gluon = sys.modules.get("triton.experimental.gluon")
+    return gluon.jit if gluon and named is gluon.jit else triton.jit
+
+
 def define(function, values):
     """The function object of its text, with its annotations and without its decorators."""
-    import triton
+    jit = jit_of(function, values)
     bare = ast.copy_location(ast.FunctionDef(name=function.name, args=function.args, body=function.body,
                                              decorator_list=[], returns=None, type_params=[]), function)
     module = ast.fix_missing_locations(ast.Module(body=[bare], type_ignores=[]))
     exec(compile(module, FILE, "exec"), values)
-    values[function.name] = triton.jit(values[function.name], **jit_options(function))
+    values[function.name] = jit(values[function.name], **jit_options(function))
 
 
 class Source:
@@ -262,7 +280,7 @@ class Source:
         if node.level == 0 and full in MODULES:
             self.values[alias] = self.modules[alias] = importlib.import_module(full)
         elif node.level == 0 and node.module in MODULES and name in exported(node.module):
-            self.values[alias] = getattr(importlib.import_module(node.module), name)
+            self.values[alias] = getattr(watch_assembly(importlib.import_module(node.module)), name)
         else:
             self.drop(node, f"import of {full}")
 
@@ -399,17 +417,20 @@ def check_assembly(text):
         raise Bound("assembly that leaves its function")
 
 
-def watch_assembly():
+def watch_assembly(module):
     """Every text on its way to the assembler, however a kernel put it together."""
-    import triton.language as tl
-    original = tl.inline_asm_elementwise
+    original = getattr(module, "inline_asm_elementwise", None)
+    if original is None or hasattr(original, "is_watched"):
+        return module
 
     @functools.wraps(original)
     def inline_asm_elementwise(asm, *args, **named):
         check_assembly(str(getattr(asm, "value", asm)))
         return original(asm, *args, **named)
 
-    tl.inline_asm_elementwise = tl.core.inline_asm_elementwise = inline_asm_elementwise
+    inline_asm_elementwise.is_watched = True
+    module.inline_asm_elementwise = inline_asm_elementwise
+    return module
 
 
 def watch_unrolling():
@@ -452,13 +473,21 @@ def assembler(arch):
         return os.path.basename(get_ptxas().path)
 
 
+def source_class(function):
+    from triton.compiler import ASTSource
+    if not getattr(function, "is_gluon", bool)():
+        return ASTSource
+    from triton.experimental.gluon._runtime import GluonASTSource
+    return GluonASTSource
+
+
 def to_ptx(launch, arch):
     """triton.compile without its cache folder, its driver and its ptxas: PTX and what it decided."""
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource, make_backend
+    from triton.compiler import make_backend
     target = GPUTarget("cuda", arch, 32)
-    source = ASTSource(launch.function, launch.signature, launch.constants, launch.attributes)
+    source = source_class(launch.function)(launch.function, launch.signature, launch.constants, launch.attributes)
     backend = make_backend(target)
     options = backend.parse_options(launch.options())
     context, decided = ir.context(), dict(options.__dict__)
@@ -555,10 +584,8 @@ class Completion:
 
 
 def compile_all(job, text):
-    watch_assembly()
-    watch_unrolling()
     source, completion, texts = Source(text), Completion(), []
-    arch = int(re.match(r"sm_(\d+)", job["arch"]).group(1))
+    arch = number_of(job["arch"])
     given = {k: int(v) for k, v in re.findall(r"-DKL_(\w+)=(-?\d+)", " ".join(job["defines"]))}
     for of, spec in enumerate(job["launches"]):
         launch = Launch(source, spec, given)
@@ -596,33 +623,44 @@ def place_of(error, text):
     return node.lineno + text.count("\n", 0, before), node.col_offset + 1
 
 
-def fail(error, text):
+def refuse(error, text):
     chain = chain_of(error)
     line, column = next((p for p in (place_of(e, text) for e in reversed(chain)) if p), (1, 1))
     cause = chain[-1]
     said = getattr(cause, "error_message", None) or getattr(cause, "msg", None) or str(cause)
     said = said.strip() or f"Triton's compiler ended with {type(cause).__name__} and no message"
-    print(f"{FILE}:{line}:{column}: error: {said}", file=sys.stderr)
-    return 1
+    raise SystemExit(f"{FILE}:{line}:{column}: error: {said}")
 
 
-def main():
-    sys.path.insert(0, sys.argv[1])
+def number_of(arch):
+    return int(re.match(r"sm_(\d+)", arch).group(1))
+
+
+def answer(request):
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"    # a path in the code would be part of its hash
-    with open("job.json") as job, open(FILE) as text:
-        job, text = json.load(job), text.read()
+    watch_unrolling()
     try:
-        ptx, completion = compile_all(job, text)
+        ptx, completion = compile_all(request, request["text"])
     except Exception as error:    # whatever the text made Triton do is an answer about the text
-        return fail(error, text)
-    with open("kernel.ptx", "w") as out:
-        out.write(ptx)
-    with open("completion.json", "w") as out:
-        out.write(completion)
-    with open("assembler", "w") as out:
-        out.write(assembler(int(re.match(r"sm_(\d+)", job["arch"]).group(1))))
-    return 0
+        refuse(error, request["text"])
+    return {"kernel.ptx": ptx, "completion": completion, "assembler": assembler(number_of(request["arch"]))}
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+# ---- ahead of any request -------------------------------------------------------------------------
+
+PLAIN = """import triton
+import triton.language as tl
+
+@triton.jit
+def plain(x, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + i, mask=i < n, other=0.0)
+    tl.store(x + i, tl.exp(v - tl.max(v, 0)) / tl.sum(v, 0), mask=i < n)
+"""
+PLAIN_LAUNCH = {"entry": "plain", "warps": 4, "stages": 3, "ctas": 1, "maxnreg": 0, "args": [
+    {"type": "float32"}, {"integer": "i32", "by": 16}, {"name": "B", "integer": "i32", "by": 16, "value": 256}]}
+
+
+def warm_up():
+    """What Triton and LLVM make on first use is made once, for all that are forked off."""
+    to_ptx(Launch(Source(PLAIN), PLAIN_LAUNCH, {}), 90)

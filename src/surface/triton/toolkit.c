@@ -8,13 +8,16 @@ static kli_python_package package;
 static kli_triton_toolkit toolkit = {.front = {.package = &package,
                                                .name = "triton",
                                                .title = "Triton",
-                                               .script = "triton_frontend.py",
-                                               .makes = "kernel.ptx"}};
+                                               .makes = {"kernel.ptx", "assembler"}}};
 static kl_arena *toolkit_arena; /* lives as long as the process */
 static pthread_once_t toolkit_once = PTHREAD_ONCE_INIT;
 
+/* All that a compilation imports, so that a warm process has it. */
+static const char *const MODULES[] = {"triton", "triton.language", "triton.compiler",
+                                      "triton.backends.nvidia.compiler", NULL};
+
 static void toolkit_look(void) {
-    kli_python_look(&package, "triton");
+    kli_python_look(&package, "triton", "triton_frontend.py", MODULES);
     if (!package.version.len) return;
     kl_arena *a = toolkit_arena = kl_arena_new();
     toolkit.binaries = kli_fs_join(a, package.site.ptr, "triton/backends/nvidia/bin");
