@@ -221,16 +221,15 @@ SAID = {"version": 1, "tensormaps": [], "launches": [{"of": 0, "entry": "f_kerne
 
 
 def lying(p, text, said):
-    """A front end that a candidate has taken over: it writes what it likes, and the answer to that."""
+    """A front end that a candidate has taken over: it answers what it likes, and the answer to that."""
     find = "import importlib.util as u; print(list(u.find_spec('tilelang').submodule_search_locations)[0])"
     site = os.path.dirname(subprocess.run([os.environ.get("KLINEAGE_PYTHON") or "python3", "-c", find], capture_output=True,
                                           text=True, check=True).stdout.strip())
     p.folder.chmod(0o755)
-    p.write("lowered.cu", text)
-    p.write("completion.json", json.dumps(said))
+    p.write("answer.json", json.dumps({"lowered.cu": text, "completion": json.dumps(said)}))
     python = p.folder / "python"
     python.write_text(f"#!/bin/sh\ncase $1 in -c) printf '0\\n{python}\\n{p.folder}\\n{site}\\n' ;; "
-                      f"*) cp {p.folder}/lowered.cu {p.folder}/completion.json . ;; esac\n")
+                      f"*) cat {p.folder}/answer.json ;; esac\n")
     python.chmod(0o755)
     file = p.write("f.py", "#! surface tilelang\n#! launch f args(x, output)\n")
     return compile_file(p, file, "softmax", env={"KLINEAGE_PYTHON": str(python), "KLINEAGE_CACHE": tempfile.mkdtemp(dir=p.folder)})
