@@ -26,6 +26,8 @@ STATE = {
     "package": "the Python that has Triton, asked for once",
     "tilelang_package": "the Python that has TileLang, asked for once",
     "package_once": "the same",
+    "servers": "warm compilers, each used by one thread at a time, under a lock",
+    "servers_lock": "the same",
     "curl": "libcurl, once it was loaded, under a lock",
     "serials": "numbers of leases, atomic",
 }
