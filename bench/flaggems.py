@@ -70,7 +70,7 @@ def made(options, name, recipe):
 
 def configurations(options, recipe, path):
     """What the package's autotuner would try, as options of the gate; one empty one where it has no autotuner."""
-    done = subprocess.run([os.environ["KLINEAGE_PYTHON"], "-B", "-c", CONFIGURATIONS, EXTRACT, recipe["extract"], re.sub(r"\D", "", options.arch)],
+    done = subprocess.run([os.environ.get("KLINEAGE_PYTHON", "python3"), "-B", "-c", CONFIGURATIONS, EXTRACT, recipe["extract"], re.sub(r"\D", "", options.arch)],
                           capture_output=True, text=True, check=True)
     declared = set(re.findall(r"(?m)^#! param (\w+)", path.read_text()))
     found = []
@@ -84,8 +84,8 @@ def configurations(options, recipe, path):
 
 def judged(options, instance, path, *words):
     """The verdict, None while it is missing, and what was said where there is none."""
-    spool = ["--spool", options.spool] if options.spool else []
-    done = run(options, "gate", instance["task"], path, "--workload", instance["workload"], "--arch", options.arch, *spool, *words, "--json", "-q")
+    host = ["--spool", options.spool, "--arch", options.arch] if options.spool else []
+    done = run(options, "gate", instance["task"], path, "--workload", instance["workload"], *host, *words, "--json", "-q")
     if done.returncode == PENDING:
         return None
     try:
@@ -104,6 +104,7 @@ def best_of(options, instance, files):
     row["tried"], row["missing"] = len(asked), verdicts.count(None)
     timed = [(verdict["time"]["median_ns"], *a) for verdict, a in zip(verdicts, asked) if verdict and verdict["time"]]
     row["timed"] = len(timed)
+    row["not_timed"] = sorted({f"{verdict['outcome']}: {verdict['why']}"[:200] for verdict in verdicts if verdict and not verdict["time"]})
     if row["missing"] or not timed:
         return row
     _, name, words = min(timed)
