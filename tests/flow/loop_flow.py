@@ -810,7 +810,7 @@ def test_report_of_hostile_words(p):
     assert "\033" not in answer.out + answer.err, str(answer)
     text = page(p, only_run(p))
     assert "<script>" not in text and "&lt;script&gt;" in text and "<img" not in text
-    (lineage,), = rows(database(p), "SELECT id FROM record")
+    (lineage,), = rows(database(p), "SELECT id FROM record WHERE kind = 'lineage'")
     listed = p.run("lineage", "list").is_("ok").out + p.run("lineage", "show", lineage).is_("ok").out
     assert "\033" not in listed, repr(listed)
     card = whole(FAST).replace("WHY:", f"CARD: {evil}\nWHY:").replace("running()", evil)

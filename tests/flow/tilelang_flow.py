@@ -109,7 +109,7 @@ def bytes_of(argument):
     return 4 if argument.lstrip("-").isdigit() or "=" in argument else 8
 
 
-def test_arguments_are_those_of_the_cubins_own_table(p):
+def test_long_arguments_are_those_of_the_cubins_own_table(p):
     p.env["KLINEAGE_CACHE"] = str(p.folder / "cache")
     for name, task in (("gemm", "gemm"), ("softmax_two_launches", "softmax"), ("gemm/naive.tilelang", "gemm"),
                        ("fmha/naive.tilelang", "fmha"), ("conv2d/naive.tilelang", "conv2d"), ("gdn/naive.tilelang", "gdn"),
@@ -127,7 +127,7 @@ def test_arguments_are_those_of_the_cubins_own_table(p):
         assert {l["entry"] for l in plan["launches"]} == before, (name, before)
 
 
-def test_naive_kernels_compile_for_every_shape(p):
+def test_long_naive_kernels_compile_for_every_shape(p):
     needs_tilelang()
     for file in sorted((p.source / "tasks").glob("*/naive.tilelang.py")):
         task = file.parent.name
@@ -194,7 +194,7 @@ def test_what_runs_is_what_a_launch_reaches(p):
         compile_file(p, p.write("bad.py", good.replace(bad, said)), "softmax").is_("no_compile", "kernel.py:")
 
 
-def test_arguments_that_do_not_fit(p):
+def test_long_arguments_that_do_not_fit(p):
     needs_tilelang()
     good = (p.source / "tests/data/tilelang/softmax.py").read_text()
     for before, after, said in (
@@ -247,7 +247,7 @@ def test_a_process_that_lies_about_text(p):
     lying(p, more, SAID).is_("no_compile", "the compiled kernels are not those that are launched")
 
 
-def test_a_process_that_lies_about_launches(p):
+def test_long_a_process_that_lies_about_launches(p):
     needs_tilelang()
     def launch(**lies):
         return {**SAID, "launches": [{**SAID["launches"][0], **lies}]}
