@@ -1,7 +1,7 @@
 //! buffer scores: f32[S]
 //! launch attention args(query, key, value, is_causal, output, scores, B, HQ, HKV, S, D)
-/* Attention by its definition, one query row at a time: its scores, softmax, weighted sum of values.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Attention by its definition, one query row at a time: its scores, softmax, weighted sum of
+ * values. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,22 +11,18 @@
 #endif
 
 /* The row's scores become the weights of the keys; they sum to one. */
-static void softmax(float *scores, int count)
-{
+static void softmax(float *scores, int count) {
     float largest = -INFINITY, sum = 0.0f;
-    for (int j = 0; j < count; j++)
-        largest = scores[j] > largest ? scores[j] : largest;
+    for (int j = 0; j < count; j++) largest = scores[j] > largest ? scores[j] : largest;
     for (int j = 0; j < count; j++) {
         scores[j] = expf(scores[j] - largest);
         sum += scores[j];
     }
-    for (int j = 0; j < count; j++)
-        scores[j] /= sum;
+    for (int j = 0; j < count; j++) scores[j] /= sum;
 }
 
-static void attend(kl_t_output *out, const kl_t_query *query, const kl_t_key *keys, const kl_t_value *values,
-                   float *scores, int visible, int D)
-{
+static void attend(kl_t_output *out, const kl_t_query *query, const kl_t_key *keys,
+                   const kl_t_value *values, float *scores, int visible, int D) {
     for (int j = 0; j < visible; j++) {
         float dot = 0.0f;
         for (int d = 0; d < D; d++)
@@ -43,13 +39,15 @@ static void attend(kl_t_output *out, const kl_t_query *query, const kl_t_key *ke
 }
 
 void attention(const kl_t_query *query, const kl_t_key *key, const kl_t_value *value, int is_causal,
-               kl_t_output *output, float *scores, int B, int HQ, int HKV, int S, int D)
-{
+               kl_t_output *output, float *scores, int B, int HQ, int HKV, int S, int D) {
     for (int b = 0; b < B; b++)
         for (int h = 0; h < HQ; h++)
             for (int i = 0; i < S; i++) {
-                size_t row = (((size_t)b * (size_t)HQ + (size_t)h) * (size_t)S + (size_t)i) * (size_t)D;
-                size_t head = ((size_t)b * (size_t)HKV + (size_t)(h / (HQ / HKV))) * (size_t)S * (size_t)D;
-                attend(output + row, query + row, key + head, value + head, scores, is_causal ? i + 1 : S, D);
+                size_t row =
+                    (((size_t)b * (size_t)HQ + (size_t)h) * (size_t)S + (size_t)i) * (size_t)D;
+                size_t head =
+                    ((size_t)b * (size_t)HKV + (size_t)(h / (HQ / HKV))) * (size_t)S * (size_t)D;
+                attend(output + row, query + row, key + head, value + head, scores,
+                       is_causal ? i + 1 : S, D);
             }
 }

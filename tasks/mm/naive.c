@@ -4,37 +4,36 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Read and write one element in float32, whatever the tensor's type; bfloat16 travels as its 16 bits in C. */
-static inline float float_of_bf16(uint16_t half)
-{
+/* Read and write one element in float32, whatever the tensor's type; bfloat16 travels as its 16
+ * bits in C. */
+static inline float float_of_bf16(uint16_t half) {
     uint32_t bits = (uint32_t)half << 16;
-    float    value;
+    float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint16_t bf16_of_float(float value)
-{
+static inline uint16_t bf16_of_float(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u);   // stays a NaN
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);                   // to nearest, ties to even
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); // stays a NaN
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16); // to nearest, ties to even
 }
 
-#define LOAD(tensor, value)  (KL_DTYPE_##tensor == KL_BF16 ? float_of_bf16((uint16_t)(value)) : (float)(value))
-#define STORE(tensor, value) ((kl_t_##tensor)(KL_DTYPE_##tensor == KL_BF16 ? bf16_of_float(value) : (value)))
+#define LOAD(tensor, value)                                                                        \
+    (KL_DTYPE_##tensor == KL_BF16 ? float_of_bf16((uint16_t)(value)) : (float)(value))
+#define STORE(tensor, value)                                                                       \
+    ((kl_t_##tensor)(KL_DTYPE_##tensor == KL_BF16 ? bf16_of_float(value) : (value)))
 
-static float dot(const kl_t_a *row, const kl_t_b *column, int N, int K)
-{
+static float dot(const kl_t_a *row, const kl_t_b *column, int N, int K) {
     float sum = 0.0f;
-    for (int k = 0; k < K; k++)
-        sum += LOAD(a, row[k]) * LOAD(b, column[(size_t)k * (size_t)N]);
+    for (int k = 0; k < K; k++) sum += LOAD(a, row[k]) * LOAD(b, column[(size_t)k * (size_t)N]);
     return sum;
 }
 
-void mm(const kl_t_a *a, const kl_t_b *b, kl_t_output *output, int M, int N, int K)
-{
+void mm(const kl_t_a *a, const kl_t_b *b, kl_t_output *output, int M, int N, int K) {
     for (int m = 0; m < M; m++)
         for (int n = 0; n < N; n++)
-            output[(size_t)m * (size_t)N + (size_t)n] = STORE(output, dot(a + (size_t)m * (size_t)K, b + n, N, K));
+            output[(size_t)m * (size_t)N + (size_t)n] =
+                STORE(output, dot(a + (size_t)m * (size_t)K, b + n, N, K));
 }
