@@ -1,15 +1,16 @@
 /* cards.c - how long a card takes to be found in a large library.
  *
- *   bench_cards LIBRARY FOLDER KERNEL CASE [COUNT [distinct]]
+ *   bench_cards LIBRARY FOLDER KERNEL TASK [COUNT [distinct]]
  *
  * COUNT cards are made from the admitted cards of LIBRARY in turn, under names of their own, and
  * written to FOLDER, unless it holds as many already; the index lies in FOLDER/cache.  With
- * `distinct` each has a contract of its own; else copies share theirs.  Then processes of their
+ * `distinct` each has a contract of its own, out of the conditions of all of them: the bits of its
+ * number say which it needs besides its own; else copies share theirs.  Then processes of their
  * own, TURNS times, open FOLDER (its index dropped from the system's memory) and retrieve for
  * KERNEL once, which is `cold`, and LOOKS times more, which is `warm`.  `index` is the time that
  * reading every card takes, once.  Prints one JSON object, in milliseconds.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "skill/skill.h"
+#include "skill/skill_impl.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/stats.h"
@@ -56,13 +57,36 @@ static void write_text(kl_arena *a, const char *folder, const char *name, kl_buf
     kl_buf_fini(text);
 }
 
-static void write_copy(const char *folder, const kl_card *of, int number, bool distinct) {
+/* What is needed by cards that are of the same surface as `c`, each once. */
+static kl_names needs_beside(const kl_card *c, kl_arena *a, const kl_library *l) {
+    kl_names needs = {0};
+    for (int i = 0; i < l->n_cards; i++) {
+        const kl_card *x = &l->cards[i];
+        if (!x->declared.surfaces.n ||
+            !kli_names_have(&c->declared.surfaces, x->declared.surfaces.at[0]))
+            continue;
+        for (int k = 0; k < x->n_needs; k++) kli_names_add(&needs, a, x->needs[k]);
+    }
+    return needs;
+}
+
+static void add_needs(kl_card *c, kl_arena *a, const kl_library *l, int number) {
+    const kl_names pool = needs_beside(c, a, l);
+    kl_names needs = {0};
+    for (int i = 0; i < c->n_needs; i++) kli_names_add(&needs, a, c->needs[i]);
+    for (int i = 0; i < pool.n && i < 31; i++)
+        if (number >> i & 1) kli_names_add(&needs, a, pool.at[i]);
+    c->needs = needs.at;
+    c->n_needs = needs.n;
+}
+
+static void write_copy(const char *folder, const kl_card *of, int number, const kl_library *mix) {
     kl_arena *a = kl_arena_new();
     kl_buf skill = {0}, evidence = {0};
     kl_error e;
     kl_card c = *of;
     c.name = kl_arena_printf(a, "%.50s-%d", of->name.ptr, number);
-    if (distinct) c.required = kl_arena_printf(a, "%s source.own_%d+", of->required.ptr, number);
+    if (mix) add_needs(&c, a, mix, number);
     kl_card_render(&c, &skill, &evidence);
     const kl_str at = kl_arena_printf(a, "%s/admitted/%s", folder, c.name.ptr);
     if (kli_fs_mkdirs(at.ptr, &e)) die(&e);
@@ -88,7 +112,7 @@ static int make_library(kl_arena *a, const char *from, const char *folder, int c
     if (kl_library_load(&l, a, from, &e)) die(&e);
     for (int i = 0; l->n_cards && made < count; i = (i + 1) % l->n_cards)
         if (l->cards[i].status == KL_CARD_ADMITTED && !l->cards[i].edited)
-            write_copy(folder, &l->cards[i], made++, distinct);
+            write_copy(folder, &l->cards[i], made++, distinct ? l : NULL);
     return made;
 }
 
@@ -184,10 +208,11 @@ int main(int argc, char **argv) {
     kl_arena *a = kl_arena_new();
     kl_error e = {0};
     kl_kernel *kernel;
+    kl_task *task;
     kl_traits traits;
     const int count = argc > 5 ? atoi(argv[5]) : DEFAULT_COUNT;
     if (argc < 5 || count < 1) {
-        fputs("usage: bench_cards LIBRARY FOLDER KERNEL CASE [COUNT [distinct]]\n", stderr);
+        fputs("usage: bench_cards LIBRARY FOLDER KERNEL TASK [COUNT [distinct]]\n", stderr);
         return 2;
     }
     const kl_str cache = kli_fs_join(a, argv[2], "cache");
@@ -195,12 +220,15 @@ int main(int argc, char **argv) {
     if (setenv("KLINEAGE_CACHE", cache.ptr, 1) != 0) kl_oom(0);
     const int made = make_library(a, argv[1], argv[2], count, argc > 6);
     if (kl_kernel_load(&kernel, a, argv[3], &(kl_kernel_opts){0}, &e)) die(&e);
+    if (kl_task_load(&task, a, argv[4], &e)) die(&e);
     kl_traits_of(&traits, a, kernel, NULL);
-    const kl_target target = {.case_name = kl_str_of(argv[4]),
+    const kl_workload *w = kl_task_workload(task, KL_S(""), kernel->surface->on);
+    const kl_target target = {.case_name = task->case_name,
                               .surface = kl_str_of(kernel->surface->name),
                               .platform = KL_S("x86-64-v4/gcc-12"),
                               .dtype = KL_S("float32"),
-                              .traits = &traits};
+                              .traits = &traits,
+                              .facts = kl_facts_of(a, kernel, task, w, NULL)};
     json_t *o = measure(a, argv[2], &target);
     json_object_set_new(o, "cards", json_integer(made));
     json_object_set_new(o, "distinct", json_boolean(argc > 6));

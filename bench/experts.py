@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The expert ladders of experts/ measured through the gate, rung by rung.
 
-    bench/experts.py [--surface c|cuda] [--bin build/bin/klineage] [--tasks gemm,...] [--last] [--workloads cpu,cpu-large] [--out FOLDER]
+    bench/experts.py [--surface c|cuda|triton|tilelang] [--bin build/bin/klineage] [--tasks gemm,...] [--last] [--workloads cpu,cpu-large] [--out FOLDER]
 
 Runs `klineage gate TASK RUNG --json` for every kernel of experts/TASK/SURFACE; --last takes the two last rungs alone (one thread, and
 threads). An unstable verdict is asked for once more. With --out the verdicts are kept there. Prints one JSON object."""
@@ -31,7 +31,7 @@ def gate(options, task, rung, workload):
 
 def rungs_of(folder):
     """Paths of a ladder's kernels, from the bottom; a rung that is kept as edits has the path of the kernel that they make."""
-    ending = {"c": ".c", "cuda": ".cu"}[folder.name]
+    ending = {"c": ".c", "cuda": ".cu"}.get(folder.name, ".py")
     rungs = {path.with_suffix(ending) for path in folder.iterdir() if path.suffix in (ending, ".diff")}
     return sorted(rungs, key=lambda path: int(re.match(r"\d+", path.name)[0]))
 
@@ -48,14 +48,14 @@ def row_of(verdict):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--surface", choices=["c", "cuda"], default="c")
+    parser.add_argument("--surface", choices=["c", "cuda", "triton", "tilelang"], default="c")
     parser.add_argument("--bin", default=str(ROOT / "build/bin/klineage"))
     parser.add_argument("--tasks", default=",".join(sorted(p.name for p in ROOT.glob("experts/*") if p.is_dir())))
     parser.add_argument("--workloads", default="")
     parser.add_argument("--last", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    workloads = (options.workloads or {"c": "cpu,cpu-large", "cuda": "paper"}[options.surface]).split(",")
+    workloads = (options.workloads or ("cpu,cpu-large" if options.surface == "c" else "paper")).split(",")
     rows = {}
     for task in options.tasks.split(","):
         rungs = rungs_of(ROOT / "experts" / task / options.surface)

@@ -31,6 +31,7 @@ def tables(cards):
     flags = collections.Counter(flag for c in loaded for flag in c["flags"].split())
     rows = [("cards found", len(cards)), ("loaded", len(loaded)), ("names that differ", len({c["name"] for c in loaded})),
             ("mapped to an action", sum(not c["action"].startswith("other:") for c in loaded)), ("with a patch", sum(c["patch"] for c in loaded)),
+            ("with a contract over facts", sum(c["contract"] for c in loaded)),
             ("preconditions", sum(c["preconditions"] for c in loaded))] + [(f"flagged: {flag}", n) for flag, n in sorted(flags.items())]
     print("| what | cards |\n| --- | ---: |")
     for what, n in rows:

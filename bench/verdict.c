@@ -1,12 +1,14 @@
 /* verdict.c - what a verdict costs beyond compile and the kernel's own runs, and what a journaled
  * one costs.
  *
- *   bench_verdict [--fresh] TASK KERNEL [WORKLOAD] [COUNT] [AGAINST]
+ *   bench_verdict [--debug] [--fresh] TASK KERNEL [WORKLOAD] [COUNT] [AGAINST]
  *
  * One gate, COUNT verdicts of the same kernel (warm oracle, baselines and compile cache; the
  * candidate's process is new every time), then COUNT look-ups of the same verdict in a journal.
  * With --fresh each text has a last line of its own, so that it is compiled: then `beyond_ms` is
  * from a source nobody has seen to its verdict, without its runs, in a running gate.
+ * With --debug every exchange with a process is said on stderr, with the milliseconds since the one
+ * before.
  * With AGAINST the kernel is compared with that one instead of a baseline.  Prints one JSON object;
  * its `rows` are the verdicts, one by one, with the time of each stage; "next" is the wait for
  * processes that come up for later ones.  SPDX-License-Identifier: Apache-2.0 */
@@ -32,6 +34,14 @@ typedef struct {
     int count;
     bool fresh;
 } bench;
+
+static void say_since(void *last_ns, kl_log_level level, const char *line) {
+    int64_t *last = last_ns;
+    const int64_t now = kli_now_ns();
+    (void)level;
+    fprintf(stderr, "%9.3f %s\n", *last ? (double)(now - *last) * 1e-6 : 0, line);
+    *last = now;
+}
 
 static KL_NORETURN void die(const kl_error *e) {
     kl_buf b = {0};
@@ -163,10 +173,16 @@ static void run_journal(const bench *b, json_t *o, const kl_verdict *v) {
 
 int main(int argc, char **argv) {
     kl_error e = {0};
+    int64_t last_ns = 0;
+    const kl_monitor watch = {.log = say_since, .ctx = &last_ns};
     kl_arena *a = kl_arena_new();
     kl_str path;
     kl_task *task;
     kl_kernel *kernel, *against = NULL;
+    const bool debug = argc > 1 && strcmp(argv[1], "--debug") == 0;
+    argc -= debug;
+    argv += debug;
+    if (debug) (void)kl_monitor_use(&watch);
     const bool fresh = argc > 1 && strcmp(argv[1], "--fresh") == 0;
     argc -= fresh;
     argv += fresh;
@@ -174,7 +190,7 @@ int main(int argc, char **argv) {
     kl_verdict *v = KL_NEW(a, kl_verdict);
     if (argc < 3 || b.count < 1 || b.count > MAX_COUNT) {
         fprintf(stderr,
-                "usage: bench_verdict [--fresh] TASK KERNEL [WORKLOAD] [COUNT up to %d] "
+                "usage: bench_verdict [--debug] [--fresh] TASK KERNEL [WORKLOAD] [COUNT up to %d] "
                 "[AGAINST]\n",
                 MAX_COUNT);
         return 2;

@@ -24,6 +24,7 @@ target_link_libraries(libklineage PUBLIC libklgate PRIVATE ${support} ${KL_SHARE
 # ---- programs and libraries ----------------------------------------------------------------------------------
 
 install(TARGETS klineage klineage-worker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+install(TARGETS klineage-capture LIBRARY DESTINATION ${CMAKE_INSTALL_DATADIR}/klineage COMPONENT runtime)
 install(TARGETS libklgate libklineage EXPORT klineage-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 install(FILES ${PROJECT_BINARY_DIR}/lib/libklgate.a ${PROJECT_BINARY_DIR}/lib/libklineage.a
@@ -64,6 +65,8 @@ kl_page(complete-bash klineage ${CMAKE_INSTALL_DATADIR}/bash-completion/completi
 kl_page(complete-zsh _klineage ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 kl_page(complete-fish klineage.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 add_custom_target(pages ALL DEPENDS ${pages})
+# All that is installed, and no tests: what `./run install` builds.
+add_custom_target(installed DEPENDS klineage klineage-worker libklgate libklineage libklgate_archive libklineage_archive pages)
 
 # ---- data ----------------------------------------------------------------------------------------------------
 
@@ -73,6 +76,10 @@ install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/runner_script.py
   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/triton_frontend.py
   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/tilelang_frontend.py DESTINATION ${share} COMPONENT runtime)
 install(DIRECTORY src/surface/triton/extract/ DESTINATION ${share}/triton_extract COMPONENT runtime)
+install(DIRECTORY src/surface/c/extract/ DESTINATION ${share}/c_extract COMPONENT runtime)
+install(DIRECTORY python/klineage DESTINATION ${share}/python COMPONENT runtime PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY src/task/import/ DESTINATION ${share}/task_import COMPONENT runtime)
+install(DIRECTORY skills DESTINATION ${share} COMPONENT runtime)
 install(DIRECTORY tasks DESTINATION ${share} COMPONENT runtime)
 install(DIRECTORY library DESTINATION ${share} COMPONENT runtime PATTERN recordings EXCLUDE)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)

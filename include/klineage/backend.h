@@ -51,8 +51,8 @@ KL_MUST_USE kl_err kl_device_of_surface(kl_device *out, kl_arena *a, const kl_su
 /* The same, of the device itself, whatever is cached. */
 KL_MUST_USE kl_err kl_device_measure(kl_device *out, kl_backend_id id, kl_error *e);
 
-/* A device to compile for that need not be here: `arch` "sm_90a" (NULL: that).  Limits and peaks
- * stay unknown (zero). */
+/* A device to compile for that need not be here: `arch` "sm_90a" (NULL: that).  Of limits and peaks
+ * only what the architecture says, its shared memory, is known; the others are zero. */
 KL_MUST_USE kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const char *arch,
                                     kl_error *e);
 

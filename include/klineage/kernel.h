@@ -25,6 +25,8 @@ typedef struct kl_kernel kl_kernel;
 typedef struct {
     bool trusted; /* oracle or baseline: allow any flag */
     bool oracle;  /* implies trusted: allow `result`; float outputs are f64 unless it says f32 */
+    bool may_be_code; /* implied by trusted: allow `cubin`, a kernel that was compiled elsewhere;
+                         never for what a model wrote */
     const char *const *params; /* "BM=64" overrides, NULL-terminated; NULL: none */
 } kl_kernel_opts;
 

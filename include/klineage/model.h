@@ -2,8 +2,8 @@
  *
  * Owns providers and the price table.  Never reads the journal, never decides whether a call may be
  * paid (run.h does), and treats every byte that comes back as data (law 7).  A provider is a row of
- * src/model/models.c: anthropic, openai, command, mailbox, replay, builtin, mutate.
- * SPDX-License-Identifier: Apache-2.0 */
+ * src/model/models.c: anthropic, openai, gemini, openrouter, vertex, bedrock, local, command,
+ * mailbox, replay, builtin, mutate. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KLINEAGE_MODEL_H
 #define KLINEAGE_MODEL_H
 
@@ -35,6 +35,7 @@ typedef struct {
     /* Where in the run it stands; set by kl_ask.  `key` is its content hash, `slot` "track/purpose
      * place/3". */
     const char *key, *slot;
+    const char *priced_as; /* likewise: whose price was reserved; NULL: the model's own */
     bool system_sent; /* likewise: the system turn was answered to in this run before, by this track
                          or another, so a provider's cache has it */
 } kl_request;
@@ -63,15 +64,19 @@ typedef struct {
 
 typedef struct kl_model kl_model;
 
+/* Where the name for prices and the journal stands: in what it opens, behind the colon of --model,
+ * or it is all that --model says. */
+typedef enum { KL_NAME_INSIDE, KL_NAME_REST, KL_NAME_SPEC } kl_name_at;
+
 typedef struct {
     const char *name; /* "anthropic" */
     const char *spec; /* "anthropic:MODEL": how --model is written */
     const char *doc;
+    const char *example; /* "anthropic:claude-opus-4-6" */
+    kl_name_at name_at;
     bool
         repeatable; /* asking again after a crash costs nothing: mailbox, replay, builtin, mutate */
     bool slow;      /* may answer KL_PENDING and be asked again later */
-    bool counted;   /* usage is always kl_usage_estimate_cached, so that a prompt's tokens are known
-                       before it is sent */
     /* `rest` is what follows the colon.  Errors: KL_EINVAL, KL_ENOENT (file, key), KL_ENODEV (no
      * libcurl, no program). */
     kl_err (*open)(void **self, kl_arena *a, const char *rest, kl_error *e);
@@ -87,23 +92,36 @@ typedef struct {
      * was decided then shows in it.  "": it is the last; NULL: it is not recorded, or this is no
      * script.  The op is NULL for a provider that replays nothing. */
     const char *(*next_slot)(const void *self, const char *track, const char *slot);
+    /* The tokens of a prompt, exactly as `ask` will report them; false: they are not known before
+     * it is sent.  The op is NULL for a provider that never knows them. */
+    bool (*counted)(kl_usage *out, const void *self, const kl_request *q);
+    /* Can it be asked on this machine?  `found` says with which key or program, or what is missing:
+     * variables by name, never what they hold.  The op is NULL for one that needs nothing. */
+    bool (*ready)(kl_str *found, kl_arena *a);
 } kl_provider;
 
 const kl_provider *kl_provider_each(int i); /* NULL past the end */
 
-/* `spec` "PROVIDER:REST": anthropic:claude-opus-4-6, openai:gpt-5.6-sol, command:claude -p,
- * mailbox:DIR, replay:FILE, replay:exact:FILE, builtin, mutate:SEED. Errors: KL_EINVAL (no such
- * provider, nothing behind the colon) beside those of `open`. */
+/* `spec` "PROVIDER:REST": anthropic:claude-opus-4-6, openai:gpt-5.6-sol, gemini:gemini-3.5-flash,
+ * openrouter:VENDOR/MODEL, vertex:REGION/MODEL, bedrock:REGION/MODEL, local:MODEL, command:claude
+ * -p, mailbox:DIR, replay:FILE, replay:exact:FILE, builtin, mutate:SEED. Errors: KL_EINVAL (no such
+ * provider, nothing behind the colon, a name that is priced as another provider's) beside those of
+ * `open`. */
 KL_MUST_USE kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e);
 void kl_model_close(kl_model *m); /* accepts NULL */
 const kl_provider *kl_model_provider(const kl_model *m);
 const char *kl_model_name(
     const kl_model *m); /* for prices and the journal: "claude-opus-4-6", "mailbox"; borrowed */
+/* The name that `spec` itself states, so that neither key nor program is needed to read it; NULL
+ * where it has to be opened. */
+const char *kl_model_stated(const char *spec);
 /* The model that a recording was made with, of the name of a provider that answers from it; empty
  * for every other name. */
 kl_str kl_model_replayed(kl_str name);
 const char *kl_model_next_slot(const kl_model *m, const char *track,
                                const char *slot); /* as the provider's; NULL without one */
+bool kl_model_counted(kl_usage *out, const kl_model *m,
+                      const kl_request *q); /* as the provider's; false without one */
 KL_MUST_USE kl_err kl_model_ask(kl_reply *out, kl_model *m, kl_arena *a, const kl_request *q,
                                 kl_error *e);
 
@@ -121,6 +139,8 @@ json_t *
 kl_usage_json(const kl_usage *u); /* {"input": 12, "cache_read": 0, ..., "estimated": false} */
 void kl_usage_parse(kl_usage *out,
                     const json_t *o); /* what is missing, negative or no integer is 0 */
+
+int64_t kl_usage_prompt(const kl_usage *u); /* its tokens of every class */
 
 /* One model call as a recording keeps it: docs/formats/recording.md. */
 typedef struct {
@@ -159,10 +179,10 @@ int64_t kl_price_cost(const kl_price *p, const kl_usage *u); /* micro-dollars, r
  * and max_tokens of output, at the dearest tier that a prompt up to that size can fall into. */
 KL_MUST_USE kl_err kl_price_bound(int64_t *microusd, const char *model, const kl_request *q,
                                   kl_error *e);
-/* The same where the prompt is counted from its bytes (a provider that is `counted`): exactly that,
- * and max_tokens of output. */
-KL_MUST_USE kl_err kl_price_bound_counted(int64_t *microusd, const char *model, const kl_request *q,
-                                          kl_error *e);
+/* The same where the prompt's tokens are known before it is sent: exactly those, and max_tokens of
+ * output. */
+KL_MUST_USE kl_err kl_price_bound_counted(int64_t *microusd, const char *model,
+                                          const kl_usage *prompt, const kl_request *q, kl_error *e);
 /* The most that a reply of so many bytes can have used, by the rules of kl_price_bound, marked
  * estimated: what is charged where a provider does not say. */
 kl_usage kl_usage_bound(const kl_request *q, size_t reply_bytes);

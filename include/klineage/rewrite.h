@@ -31,7 +31,9 @@ typedef struct {
 
 const kl_action *kl_action_each(int i);     /* NULL past the end */
 const kl_action *kl_action_find(kl_str id); /* NULL when it is not in the table */
-bool kl_action_valid(kl_str id);            /* in the table, or other:<a-z 0-9 _, at most 40> */
+/* As a predicate over facts: of which operators it is of use; empty: of any. */
+kl_str kl_action_operators(kl_arena *a, const kl_action *x);
+bool kl_action_valid(kl_str id); /* in the table, or other:<a-z 0-9 _, at most 40> */
 
 /* ---- traits: what is there in a kernel --------------------------------------------------- */
 

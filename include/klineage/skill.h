@@ -84,6 +84,10 @@ void kl_library_keep(const kl_library *l);
 const kl_card *kl_library_card_each(const kl_library *l, int i);
 /* NULL when there is none; of an opened library, when there is none that retrieval may use. */
 const kl_card *kl_library_card(const kl_library *l, kl_str name);
+/* A contract for an imported card that has none: that of a card of `l` (NULL: none is there) with
+ * the same action on the same surface, else of which operators the action is of use.  It was not
+ * tested for this card; `verification` says where it is from. */
+void kl_card_lend_contract(kl_card *c, kl_arena *a, const kl_library *l);
 /* Names of cards that wait for each other: each requires what only the next provides.  Empty where
  * there are none. */
 kl_str kl_library_cycle(kl_arena *a, const kl_library *l);

@@ -76,6 +76,14 @@ bool kli_compile_depends_on_shape(const kl_kernel *k);
 KL_MUST_USE kl_err kli_compile(kl_artefact *out, kl_arena *a, const kl_device *d,
                                const kl_kernel *k, const kl_task *t, const kl_workload *w,
                                const kl_compile_opts *o, kl_error *e);
+/* The same in two parts: what decides about a kernel, and then what is for readers alone
+ * (kl_surface.describe), which goes into the cache as well.  A description that fails, or is
+ * interrupted, is made by whoever compiles the kernel next. */
+KL_MUST_USE kl_err kli_compile_code(kl_artefact *out, kl_arena *a, const kl_device *d,
+                                    const kl_kernel *k, const kl_task *t, const kl_workload *w,
+                                    const kl_compile_opts *o, kl_error *e);
+bool kli_compile_is_described(const kl_artefact *made, const kl_kernel *k);
+void kli_compile_describe(kl_artefact *out, kl_arena *a, const kl_kernel *k);
 /* A trusted host plugin or script by path; no kernel directives. */
 KL_MUST_USE kl_err kli_compile_plugin(kl_artefact *out, kl_arena *a, const kl_device *d,
                                       const char *path, const kl_compile_opts *o, kl_error *e);
@@ -245,7 +253,8 @@ uint64_t kli_runner_blank_digest(const kl_runner *r);
  * sets whole on the device?  Nothing comes back, and there is nothing to do on shared memory. */
 KL_MUST_USE kl_err kli_runner_audit(kl_runner *r, kl_fault *fault, uint32_t first, uint32_t calls,
                                     uint8_t poison, kl_error *e);
-enum { KL_FETCH_SLOTS = 8 };
+enum { KL_FETCH_SLOTS = 64 };
+#define KLI_NO_SET (~0u)
 /* Check the guards of up to KL_FETCH_SLOTS slots on the device and bring their outputs back;
  * nothing to do on shared memory. */
 KL_MUST_USE kl_err kli_runner_fetch(kl_runner *r, kl_fault *fault, const uint32_t *slots,

@@ -20,6 +20,7 @@
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/log.h"
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -259,6 +260,13 @@ static json_t *to_json(const kl_artefact *r) {
     return o;
 }
 
+static kl_err write_facts(const kl_artefact *out, kl_arena *a, kl_str path, kl_error *e) {
+    json_t *o = to_json(out);
+    const kl_err err = kli_fs_write(path.ptr, kli_json_dump(a, o, true), e);
+    json_decref(o);
+    return err;
+}
+
 /* Takes the artefact out of the compiler's folder: read once, hashed, written by us. */
 static kl_err cache_write(kl_artefact *out, kl_arena *a, const cache_entry *c, kl_error *e) {
     kl_str bytes;
@@ -270,10 +278,7 @@ static kl_err cache_write(kl_artefact *out, kl_arena *a, const cache_entry *c, k
         code = kli_fs_write(c->bin.ptr, bytes, e);
         out->path = c->bin;
     }
-    json_t *o = to_json(out);
-    if (!code) code = kli_fs_write(c->json.ptr, kli_json_dump(a, o, true), e);
-    json_decref(o);
-    return code;
+    return code ? code : write_facts(out, a, c->json, e);
 }
 
 /* ---- compile ----------------------------------------------------------------------------- */
@@ -350,21 +355,32 @@ static kl_err compile_afresh(kl_artefact *out, kl_compile_job *job, const cache_
     return code;
 }
 
+/* The disassembler's folder is given away to its user, so it gets a copy. */
+static kl_err look_at_copy(kl_artefact *out, kl_arena *a, const kl_kernel *k,
+                           kl_err (*look)(kl_artefact *, kl_arena *, const kl_kernel *, kl_error *),
+                           kl_error *e) {
+    const kl_str path = out->path;
+    const char *name = out->kind == KL_ARTEFACT_CUBIN ? "kernel.cubin" : "kernel.so";
+    kl_str dir, bytes;
+    kl_err code = kli_fs_temp_dir(&dir, a, e);
+    if (code) return code;
+    out->path = kli_fs_join(a, dir.ptr, name);
+    code = kli_fs_read(&bytes, a, path.ptr, COMPILE_MAX_ARTEFACT_BYTES, e);
+    if (!code) code = kli_fs_write(out->path.ptr, bytes, e);
+    if (!code) code = look(out, a, k, e);
+    kli_fs_remove_tree(dir.ptr);
+    out->path = path;
+    return code;
+}
+
 /* Native code that another host brought: what that host's inspection said is not believed.  Code of
- * a device's own is confined by the device. False when it cannot be read.  The disassembler's
- * folder is given away to its user, so it gets a copy. */
+ * a device's own is confined by the device. False when it cannot be read. */
 static bool inspect_again(kl_artefact *out, kl_arena *a, const kl_backend *b, const kl_kernel *k) {
     kl_artefact again = *out;
-    kl_str dir, bytes;
     if (!out->ok || k->trusted || !b || !b->shared_memory) return true;
     again.n_features = 0;
     again.suspicious = again.refused = (kl_str){0};
-    if (kli_fs_temp_dir(&dir, a, kl_ignored())) return false;
-    again.path = kli_fs_join(a, dir.ptr, "kernel.so");
-    kl_err code = kli_fs_read(&bytes, a, out->path.ptr, COMPILE_MAX_ARTEFACT_BYTES, kl_ignored());
-    if (!code) code = kli_fs_write(again.path.ptr, bytes, kl_ignored());
-    if (!code) code = k->surface->inspect(&again, a, k, kl_ignored());
-    kli_fs_remove_tree(dir.ptr);
+    const kl_err code = look_at_copy(&again, a, k, k->surface->inspect, kl_ignored());
     out->suspicious = again.suspicious;
     out->refused = again.refused;
     return code == KL_OK;
@@ -381,8 +397,9 @@ static kl_err compile_specialize(kl_compile_job *job, const kl_task *t, const kl
     return err;
 }
 
-kl_err kli_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
-                   const kl_task *t, const kl_workload *w, const kl_compile_opts *o, kl_error *e) {
+kl_err kli_compile_code(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
+                        const kl_task *t, const kl_workload *w, const kl_compile_opts *o,
+                        kl_error *e) {
     cache_entry c;
     kl_compile_job job = {
         .arena = a, .device = d, .kernel = k, .defines = kli_kernel_defines(a, k, t, w)};
@@ -394,6 +411,32 @@ kl_err kli_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_k
     const bool cached = !(o && o->no_cache) && cache_read(out, a, &c);
     if (cached && (!carried || inspect_again(out, a, kli_backend_get(d->backend), k))) return KL_OK;
     return compile_afresh(out, &job, &c, e);
+}
+
+bool kli_compile_is_described(const kl_artefact *made, const kl_kernel *k) {
+    return !made->ok || !k->surface->describe ||
+           feature_index(made, "disassembled") < made->n_features;
+}
+
+void kli_compile_describe(kl_artefact *out, kl_arena *a, const kl_kernel *k) {
+    const int64_t start = kli_now_ns();
+    kl_error e = {0};
+    if (kli_compile_is_described(out, k)) return;
+    KL_ASSERT(kl_str_ends(out->path, KL_S(".bin"))); /* of the cache */
+    const kl_str facts = kl_arena_printf(a, "%.*sjson", (int)out->path.len - 3, out->path.ptr);
+    kl_err code = look_at_copy(out, a, k, k->surface->describe, &e);
+    out->wall_ns += kli_now_ns() - start;
+    if (!code) code = write_facts(out, a, facts, &e);
+    if (!code) return;
+    kli_feature_set(out, a, "disassembled", 0); /* not so in the cache */
+    kli_debug("%s was not described: %s", out->path.ptr, e.message);
+}
+
+kl_err kli_compile(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
+                   const kl_task *t, const kl_workload *w, const kl_compile_opts *o, kl_error *e) {
+    const kl_err err = kli_compile_code(out, a, d, k, t, w, o, e);
+    if (!err) kli_compile_describe(out, a, k);
+    return err;
 }
 
 /* ---- plugins ----------------------------------------------------------------------------- */

@@ -53,6 +53,8 @@ void kli_compile_took(kl_artefact *out, kl_arena *a, const kli_proc_result *r, c
                       const char *makes);
 /* The cache's key; `confined` counts unless the cache is carried. */
 kl_hash kli_compile_key(const kl_compile_job *job, const kl_isolation *confined, bool carried);
+/* The most shared memory of one block, in bytes; 0: not known of this architecture. */
+int64_t kli_arch_smem_max(kl_str arch);
 /* Dropped when the table is full; replaces a feature of the same name. */
 void kli_feature_set(kl_artefact *out, kl_arena *a, const char *name, double value);
 double kli_feature_get(const kl_artefact *out, const char *name); /* 0 when absent */

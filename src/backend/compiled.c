@@ -22,10 +22,17 @@ static const multiprocessor MULTIPROCESSORS[] = {
     {"sm_90", 64, 32, 228}, {"sm_100", 64, 32, 228}, {"sm_120", 48, 24, 100}};
 
 /* NULL where the table does not have it. */
-static const multiprocessor *multiprocessor_of(const kl_device *d) {
+static const multiprocessor *multiprocessor_of(kl_str arch) {
     for (size_t i = 0; i < KL_COUNT(MULTIPROCESSORS); i++)
-        if (kl_str_starts(d->arch, kl_str_of(MULTIPROCESSORS[i].arch))) return &MULTIPROCESSORS[i];
+        if (kl_str_starts(arch, kl_str_of(MULTIPROCESSORS[i].arch))) return &MULTIPROCESSORS[i];
     return NULL;
+}
+
+int64_t kli_arch_smem_max(kl_str arch) {
+    const multiprocessor *m = multiprocessor_of(arch);
+    if (!m) return 0;
+    const int64_t all = (int64_t)m->smem_kib << 10;
+    return m->warps == 32 ? all : all - SMEM_OF_SYSTEM; /* sm_75 keeps nothing back */
 }
 
 /* ---- occupancy --------------------------------------------------------------------------- */
@@ -64,7 +71,7 @@ static void add_launch(kl_buf *b, const kl_plan_launch *l, const multiprocessor 
 /* The compiler reports the most of all kernels, so a launch may do better than this. */
 static void add_occupancy(kl_buf *b, const kl_artefact *made, const kl_device *d,
                           const kl_plan *plan) {
-    const multiprocessor *m = multiprocessor_of(d);
+    const multiprocessor *m = multiprocessor_of(d->arch);
     const int registers = (int)kli_feature_get(made, "registers"),
               smem = (int)kli_feature_get(made, "static_smem_bytes");
     if (registers < 1) return;

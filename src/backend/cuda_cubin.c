@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_cubin.h"
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MACHINE_CUDA 190
@@ -88,6 +89,25 @@ bool kli_cubin_next(kli_cubin_walk *w, kli_cubin_symbol *out) {
         if (out->name && *out->name && classify(w, &h, &s, out)) return true;
     }
     return false;
+}
+
+const char *kli_cubin_entry(const void *data, size_t bytes, const char *entry) {
+    static const char PLACE[] = "kernel_";
+    const char *by_place = NULL;
+    kli_cubin_walk walk;
+    kli_cubin_symbol s;
+    char *end = NULL;
+    const bool has_place = starts(entry, PLACE);
+    const unsigned long place = has_place ? strtoul(entry + sizeof PLACE - 1, &end, 10) : 0;
+    unsigned long n = 0;
+    kli_cubin_begin(&walk, data, bytes);
+    while (kli_cubin_next(&walk, &s)) {
+        if (s.kind != KLI_CUBIN_KERNEL) continue;
+        if (strcmp(s.name, entry) == 0) return s.name;
+        if (has_place && end > entry + sizeof PLACE - 1 && !*end && n == place) by_place = s.name;
+        n++;
+    }
+    return by_place;
 }
 
 /* Facts about one kernel, each with a format, a name and 16 bits of value, or of the length of what

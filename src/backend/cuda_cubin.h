@@ -32,6 +32,9 @@ typedef struct {
 void kli_cubin_begin(kli_cubin_walk *w, const void *data, size_t bytes);
 bool kli_cubin_next(kli_cubin_walk *w, kli_cubin_symbol *out); /* false past the last */
 bool kli_cubin_valid(const void *data, size_t bytes); /* an ELF file for an NVIDIA device */
+/* The kernel that a directive calls `entry`: by its name, or, since names of C++ have no bound, as
+ * "kernel_N" by its place among the kernels, from 0.  Inside the file; NULL: there is none. */
+const char *kli_cubin_entry(const void *data, size_t bytes, const char *entry);
 /* The block that kernel `entry` was compiled for (.reqntid); false where it says none. */
 bool kli_cubin_block(const void *data, size_t bytes, const char *entry, uint32_t block[3]);
 

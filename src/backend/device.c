@@ -120,7 +120,8 @@ kl_err kl_device_target(kl_device *out, kl_arena *a, kl_backend_id id, const cha
     *out = (kl_device){.backend = id,
                        .name = KL_S("target"),
                        .arch = kl_arena_copy(a, kl_str_of(name)),
-                       .toolchain = KL_S("unknown")};
+                       .toolchain = KL_S("unknown"),
+                       .limits.smem_max = kli_arch_smem_max(kl_str_of(name))};
     out->platform = kl_arena_printf(a, "nvidia-%s", name);
     return KL_OK;
 }

@@ -58,6 +58,13 @@ static void test_device__a_target_is_known_by_its_architecture_alone(void **stat
     assert_str(d.platform, "nvidia-sm_80");
     assert_str(d.toolchain, "unknown");
     assert_true(d.limits.sms == 0 && d.peak_bytes == 0.0); /* not known, and not invented */
+    assert_int_equal(d.limits.smem_max, 163 << 10);        /* the architecture says it */
+    assert_ok(kl_device_target(&d, a, KL_BACKEND_CUDA, "sm_90a", &e));
+    assert_int_equal(d.limits.smem_max, 227 << 10);
+    assert_ok(kl_device_target(&d, a, KL_BACKEND_CUDA, "sm_75", &e));
+    assert_int_equal(d.limits.smem_max, 64 << 10);
+    assert_ok(kl_device_target(&d, a, KL_BACKEND_CUDA, "sm_61", &e));
+    assert_int_equal(d.limits.smem_max, 0);
     kl_arena_free(a);
 }
 

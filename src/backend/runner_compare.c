@@ -28,25 +28,29 @@ kl_err kli_runner_look(kl_runner *r, kl_fault *fault, const uint32_t *slots, uin
 }
 
 kl_err kli_runner_compare(kl_runner *r, kl_fault *fault, const kli_compare_request *q,
-                          kli_compare_found *out, bool *compared, kl_error *e) {
+                          kli_compare_found *out, int64_t *runs_ns, bool *compared, kl_error *e) {
     kl_msg_compare m = {.head = {KL_MSG_COMPARE, KL_WIRE_VERSION},
                         .tensor = q->tensor,
-                        .slot = q->slot,
                         .got_type = (uint32_t)q->got_type,
                         .grows = q->grows,
-                        .offset = q->offset,
+                        .n = q->n,
                         .atol = q->atol,
                         .rtol = q->rtol,
                         .has_handle = q->made_by != NULL};
     kl_err code = kli_runner_usable(r, fault, e);
     *compared = false;
+    *runs_ns = 0;
     if (code || r->opts.script || r->opts.backend != KL_BACKEND_CUDA) return code;
-    KL_ASSERT(r->bound && r->opts.trusted && q->slot < r->layout.n_slots);
+    KL_ASSERT(r->bound && r->opts.trusted && q->n >= 1 && q->n <= KL_FETCH_SLOTS);
+    memcpy(m.sets, q->sets, sizeof m.sets);
+    memcpy(m.slots, q->slots, sizeof m.slots);
+    memcpy(m.offsets, q->offsets, sizeof m.offsets);
     if (q->made_by) memcpy(m.handle, q->made_by->handle, sizeof m.handle);
     const kli_request request = {&m, sizeof m, &q->pages_fd, !q->made_by, KL_MSG_DONE, COMPARE_NS};
     code = kli_runner_ask(r, fault, &request, e);
     *compared = !code && fault->kind == KL_FAULT_NONE;
-    if (*compared) memcpy(out, r->reply.found, sizeof *out);
+    if (*compared) memcpy(out, r->reply.found, q->n * sizeof *out);
+    if (*compared && r->reply.wall_ns > 0) *runs_ns = r->reply.wall_ns;
     if (fault->kind == KL_FAULT_REFUSED) *fault = (kl_fault){0};
     return code;
 }

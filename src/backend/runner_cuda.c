@@ -19,6 +19,7 @@
 #include "cuda_cubin.h"
 #include "base/fs.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_CUBIN_BYTES (256u << 20) /* a cubin; 64 KB is usual */
@@ -87,6 +88,9 @@ static int cuda_open(kli_runner_ctx *c) {
     static kli_cuda state;
     char why[256] = "", name[128] = "";
     c->state = &state;
+    /* One queue to the device is enough for one stream, and the seven more of the driver's default
+     * take longer to open and to close than the rest of a context. */
+    (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", true);
     state.api = kli_cuda_api_load(why, sizeof why);
     if (!state.api) return kli_fault(c, KL_FAULT_REFUSED, "%s", why);
     kl_cu_result error = open_context(&state);
@@ -136,7 +140,9 @@ static int cuda_functions(kli_runner_ctx *c) {
     KL_ASSERT(r->module);
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         const char *entry = c->plan.launches[i].entry;
-        kl_cu_result error = r->api->module_function(&r->functions[i], r->module, entry);
+        const char *name = kli_cubin_entry(r->image.ptr, r->image.len, entry);
+        kl_cu_result error =
+            r->api->module_function(&r->functions[i], r->module, name ? name : entry);
         if (error == KL_CU_NOT_FOUND)
             return kli_fault(c, KL_FAULT_REFUSED,
                              "there is no kernel named `%s`; declare it extern \"C\" __global__",
@@ -193,22 +199,39 @@ static size_t argument_bytes(const kli_runner_ctx *c, const kl_value *v) {
 /* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too
  * few would make it read past our array, so number and sizes must agree before anything is
  * launched. */
+static bool is_joined(const kl_plan_launch *l, uint32_t i) {
+    return l->joined[i / 32] >> i % 32 & 1;
+}
+
+/* The bytes of the parameter that begins with argument `*i`, which becomes the first of the next.
+ */
+static size_t parameter_bytes(const kli_runner_ctx *c, const kl_plan_launch *l, uint32_t *i) {
+    size_t bytes = argument_bytes(c, &l->args[(*i)++]);
+    while (*i < l->n_args && is_joined(l, *i)) bytes += argument_bytes(c, &l->args[(*i)++]);
+    return bytes;
+}
+
 static int check_signature(kli_runner_ctx *c, uint32_t launch) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
-    size_t offset, bytes, n = 0;
+    size_t offset, bytes, n = 0, passed = 0;
+    uint32_t at = 0;
     while (r->api->function_parameter(r->functions[launch], n, &offset, &bytes) == KL_CU_OK) {
-        if (n < l->n_args && bytes != argument_bytes(c, &l->args[n]))
+        n++;
+        if (at == l->n_args) continue;
+        const size_t ours = parameter_bytes(c, l, &at);
+        passed++;
+        if (bytes != ours)
             return kli_fault(
                 c, KL_FAULT_REFUSED,
                 "launch `%s`: argument %zu has %zu bytes in the directive and %zu in the kernel",
-                l->entry, n + 1, argument_bytes(c, &l->args[n]), bytes);
-        n++;
+                l->entry, n, ours, bytes);
     }
-    if (n == l->n_args) return 0;
+    for (; at < l->n_args; passed++) (void)parameter_bytes(c, l, &at);
+    if (n == passed) return 0;
     return kli_fault(c, KL_FAULT_REFUSED,
-                     "launch `%s`: the directive passes %u arguments, the kernel takes %zu",
-                     l->entry, l->n_args, n);
+                     "launch `%s`: the directive passes %zu arguments, the kernel takes %zu",
+                     l->entry, passed, n);
 }
 
 /* What the compiler said beside the code may be a lie of what it compiled: the code itself says the
@@ -216,8 +239,9 @@ static int check_signature(kli_runner_ctx *c, uint32_t launch) {
 static int check_block(kli_runner_ctx *c, uint32_t launch) {
     const kl_plan_launch *l = &c->plan.launches[launch];
     const kl_str image = kli_cuda_of(c)->image;
+    const char *name = kli_cubin_entry(image.ptr, image.len, l->entry);
     uint32_t need[3];
-    if (!kli_cubin_block(image.ptr, image.len, l->entry, need) ||
+    if (!name || !kli_cubin_block(image.ptr, image.len, name, need) ||
         memcmp(need, l->block, sizeof need) == 0)
         return 0;
     return kli_fault(c, KL_FAULT_REFUSED,
@@ -309,6 +333,10 @@ typedef struct {
     _Alignas(64) char bytes[sizeof(kli_cu_tensormap)];
 } runner_cuda_cell;
 
+typedef struct {
+    _Alignas(64) char bytes[KL_MAX_ARGS * sizeof(kli_cu_tensormap)];
+} runner_cuda_cells;
+
 static int encode_dtype(uint32_t dtype) {
     switch ((kl_dtype)dtype) { /* the driver's numbers: u8 u16 u32 i32 u64 i64 f16 f32 f64 bf16 */
     case KL_F16:
@@ -365,20 +393,37 @@ static int fill_argument(kli_runner_ctx *c, const kl_value *v, uint32_t set, uin
     return memcpy(out->bytes, &word, sizeof word), 0;
 }
 
+/* Each parameter in a place of its own, aligned as a descriptor must be; what is joined to it lies
+ * behind it, byte by byte. */
+static int fill_arguments(kli_runner_ctx *c, const kl_plan_launch *l, uint32_t set, uint32_t slot,
+                          runner_cuda_cells *to, void **arguments) {
+    size_t end = 0, n = 0;
+    for (uint32_t i = 0; i < l->n_args; i++) {
+        runner_cuda_cell cell;
+        const size_t bytes = argument_bytes(c, &l->args[i]);
+        if (fill_argument(c, &l->args[i], set, slot, &cell)) return 1;
+        if (!is_joined(l, i)) {
+            end = (end + 63) / 64 * 64;
+            arguments[n++] = to->bytes + end;
+        }
+        KL_ASSERT(bytes <= sizeof cell.bytes && end + bytes <= sizeof to->bytes);
+        memcpy(to->bytes + end, cell.bytes, bytes);
+        end += bytes;
+    }
+    return 0;
+}
+
 static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[index];
-    runner_cuda_cell cells[KL_MAX_ARGS];
+    runner_cuda_cells cells;
     void *arguments[KL_MAX_ARGS];
     KL_ASSERT(l->n_args <= KL_MAX_ARGS && r->functions[index]);
     KL_ASSERT(!r->is_lent); /* no candidate runs beside a key */
     r->has_candidate = true;
     kli_cu_launch_attribute cluster = {.id = KL_CU_LAUNCH_CLUSTER};
     kli_cu_launch_config config = {.shared_bytes = l->smem, .stream = r->stream};
-    for (uint32_t i = 0; i < l->n_args; i++) {
-        if (fill_argument(c, &l->args[i], set, slot, &cells[i])) return 1;
-        arguments[i] = cells[i].bytes;
-    }
+    if (fill_arguments(c, l, set, slot, &cells, arguments)) return 1;
     memcpy(config.grid, l->grid, sizeof config.grid);
     memcpy(config.block, l->block, sizeof config.block);
     if (cluster_blocks(l) > 1) {

@@ -190,7 +190,7 @@ int kli_cuda_draw(kli_runner_ctx *c, const kl_msg_draw *m);
 
 /* runner_cuda_compare.c */
 void kli_cuda_open_compare(kli_cuda *r);
-int kli_cuda_compare(kli_runner_ctx *c, const kl_msg_compare *m, const char *got);
+int kli_cuda_compare(kli_runner_ctx *c, const kl_msg_compare *m, const char *pages);
 
 /* runner_cuda_time.c */
 int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m);
@@ -199,6 +199,8 @@ int kli_cuda_time(kli_runner_ctx *c, const kl_msg_time *m);
 int kli_cuda_look_over(kli_runner_ctx *c, const kli_cuda_left *left);
 int kli_cuda_audit(kli_runner_ctx *c, const kl_msg_audit *m);
 int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m);
+/* Nonzero, with the fault said: a guard of these slots is not as it was set. */
+int kli_cuda_check_slots(kli_runner_ctx *c, const uint32_t *slots, uint32_t n, uint8_t poison);
 /* Digests of the data of some slots' outputs, read by the host. */
 kl_cu_result kli_cuda_print(kli_runner_ctx *c, const uint32_t *slots, uint32_t n, uint64_t *out);
 /* Enqueue the count of bytes that are not `value` in n copies of the spans, from `first` on around

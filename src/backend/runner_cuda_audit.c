@@ -72,7 +72,7 @@ static kl_cu_result enqueue_guards(kli_runner_ctx *c, const kli_cuda_left *left,
 
 static kl_cu_result enqueue_inputs(kli_runner_ctx *c, const kli_cuda_left *left, uint64_t *now) {
     kli_cuda *r = kli_cuda_of(c);
-    if (!r->digest || !r->pages[KLI_INPUTS].base) return KL_CU_OK;
+    if (!r->digest || !r->pages[KLI_INPUTS].base || !left->n_sets) return KL_CU_OK;
     kl_cu_result error = kli_cuda_digest_copies(c, KLI_INPUTS, left->set, left->n_sets, 0);
     return error ? error
                  : r->api->copy_out(now, r->slot_digests, left->n_sets * sizeof *now, r->stream);
@@ -185,30 +185,37 @@ kl_cu_result kli_cuda_print(kli_runner_ctx *c, const uint32_t *slots, uint32_t n
 }
 
 /* The slots need not lie side by side: a launch for each, counted together. */
-static kl_cu_result enqueue_fetch(kli_runner_ctx *c, const kl_msg_fetch *m, uint64_t *damaged) {
+static kl_cu_result count_slots(kli_runner_ctx *c, const uint32_t *slots, uint32_t n,
+                                uint8_t poison, uint64_t *damaged) {
     kli_cuda *r = kli_cuda_of(c);
     uint32_t n_spans = 0;
+    *damaged = !r->guards; /* by the slow way */
     kl_cu_result error = r->guards ? begin_count(c, &n_spans) : KL_CU_OK;
-    for (uint32_t i = 0; i < m->n && !error; i++) {
-        if (r->guards)
-            error = kli_cuda_count_damage(r, n_spans, m->slots[i], 1, c->layout.n_slots,
-                                          (uint8_t)m->poison ^ 0xFF);
-        if (!error && !m->stays) error = kli_cuda_bring(c, m->slots[i]);
-    }
+    for (uint32_t i = 0; i < n && r->guards && !error; i++)
+        error = kli_cuda_count_damage(r, n_spans, slots[i], 1, c->layout.n_slots, poison ^ 0xFF);
     if (!error && r->guards) error = read_count(r, damaged);
     return error ? error : kli_cuda_wait(r);
 }
 
-int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m) {
-    uint64_t damaged = !kli_cuda_of(c)->guards;
-    if (kli_cuda_check(c, enqueue_fetch(c, m, &damaged), "bringing back %u output slots", m->n))
+int kli_cuda_check_slots(kli_runner_ctx *c, const uint32_t *slots, uint32_t n, uint8_t poison) {
+    uint64_t damaged = 0;
+    if (kli_cuda_check(c, count_slots(c, slots, n, poison, &damaged),
+                       "looking at the guards of %u output slots", n))
         return 1;
-    if (m->stays && kli_cuda_check(c, kli_cuda_print(c, m->slots, m->n, c->reply->prints),
-                                   "digests of %u output slots", m->n))
-        return 1;
-    for (uint32_t i = 0; i < m->n && damaged; i++)
-        if (kli_cuda_check_guards(c, m->slots[i], (uint8_t)m->poison)) return 1;
+    for (uint32_t i = 0; i < n && damaged; i++)
+        if (kli_cuda_check_guards(c, slots[i], poison)) return 1;
     return damaged && kli_cuda_of(c)->guards
                ? kli_fault(c, KL_FAULT_GUARD, "wrote to a guard while it was being checked")
                : 0;
+}
+
+int kli_cuda_fetch(kli_runner_ctx *c, const kl_msg_fetch *m) {
+    kl_cu_result error = KL_CU_OK;
+    for (uint32_t i = 0; i < m->n && !m->stays && !error; i++)
+        error = kli_cuda_bring(c, m->slots[i]);
+    if (kli_cuda_check(c, error, "bringing back %u output slots", m->n)) return 1;
+    if (m->stays && kli_cuda_check(c, kli_cuda_print(c, m->slots, m->n, c->reply->prints),
+                                   "digests of %u output slots", m->n))
+        return 1;
+    return kli_cuda_check_slots(c, m->slots, m->n, (uint8_t)m->poison);
 }

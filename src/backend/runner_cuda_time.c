@@ -75,12 +75,14 @@ static int await_batch(kli_runner_ctx *c, int64_t begin) {
     return kli_cuda_check(c, error, "a timed batch");
 }
 
-/* Untimed calls on the slots after the batch's own. */
+/* Untimed calls on the slots after the batch's own, whose scratch must be as the kernel declared
+ * it: a lock that nobody released would hang. */
 static int enqueue_warm(kli_runner_ctx *c, const kl_msg_time *m) {
-    for (uint32_t j = 0; j < m->warm; j++) {
-        uint32_t call = m->first + m->calls + j;
+    const uint32_t first = m->first + m->calls;
+    if (m->warm && kli_cuda_prepare_slots(c, call_slot(c, first), m->warm, (uint8_t)m->poison))
+        return 1;
+    for (uint32_t call = first; call < first + m->warm; call++)
         if (kli_cuda_enqueue(c, call_set(c, call), call_slot(c, call))) return 1;
-    }
     return 0;
 }
 

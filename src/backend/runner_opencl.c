@@ -435,6 +435,7 @@ static int batch(kli_runner_ctx *c, uint32_t first, uint32_t calls) {
 static int runner_opencl_warm_up(kli_runner_ctx *c, const kl_msg_time *m) {
     uint32_t n = m->warm < c->layout.n_slots ? m->warm : c->layout.n_slots;
     if (!n || !m->calls) return 0;
+    kli_ctx_scratch_fill(c, m->first, m->warm, m->poison);
     char *before = kl_arena_alloc(c->arena, n, c->layout.slot_bytes);
     /* Slots have guard pages that cannot be read, so tensors are saved one by one. */
     for (int restore = 0; restore < 2; restore++) {

@@ -49,7 +49,7 @@ typedef struct {
     int (*fetch)(kli_runner_ctx *c, const kl_msg_fetch *m);
     /* An output that another runner brought with an answer on this device; NULL: this one cannot.
      */
-    int (*compare)(kli_runner_ctx *c, const kl_msg_compare *m, const char *got);
+    int (*compare)(kli_runner_ctx *c, const kl_msg_compare *m, const char *pages);
 } kli_runner_ops;
 
 const kli_runner_ops *kli_runner_ops_each(int i); /* NULL past the end; src/backend/runners.c */

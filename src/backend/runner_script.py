@@ -21,10 +21,13 @@ SPDX-License-Identifier: Apache-2.0
 
 import array
 import ctypes as C
+import functools
 import inspect
+import linecache
 import mmap
 import os
 import platform
+import random
 import resource
 import socket
 import sys
@@ -140,6 +143,82 @@ def draw_kernel_of(torch):
         return None
 
 
+# ---- scripts --------------------------------------------------------------------------------------------------------------------------
+
+NARROW = ("float32", "float16", "bfloat16")
+
+
+class Scripts:
+    """What a script finds beside the builtins: `widened` for a reference that is to run in float64, `generated` for what makes inputs.
+
+    A torch function mode stands around each: tensors asked for on "cuda" come to this runner's device, and in float64
+    every conversion to a narrower float is one to float64.  Types of 8 bits and integers stay: rounding to them is meant.
+    """
+
+    def __init__(self, torch, device):
+        self.torch, self.device = torch, device
+        self.narrow = {getattr(torch, name): torch.float64 for name in NARROW}
+
+    def mode(self, wide):
+        torch, device, narrow = self.torch, self.device, self.narrow if wide else {}
+        wider = {torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16} if wide else ()
+
+        def home(value):
+            if isinstance(value, torch.dtype):
+                return narrow.get(value, value)
+            if isinstance(value, torch.device) or isinstance(value, str) and value.split(":")[0] == "cuda":
+                return torch.device(device) if torch.device(value).type == "cuda" else value
+            return value
+
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, _types, args=(), kwargs=None):
+                if function in wider:
+                    return args[0].to(torch.float64)
+                if function is torch.Tensor.cuda:
+                    return args[0].to(device)
+                return function(*map(home, args), **{k: home(v) for k, v in (kwargs or {}).items()})
+        return Mode()
+
+    def generator(self, device="cpu"):
+        return self.torch_generator(device=self.device if torch_device_type(device) == "cuda" else device)
+
+    def around(self, function, arguments, keywords, wide=False):
+        torch = self.torch
+        default, self.torch_generator = torch.get_default_dtype(), torch.Generator
+        torch.Generator = self.generator
+        if wide:
+            torch.set_default_dtype(torch.float64)
+        try:
+            with torch.no_grad(), self.mode(wide):
+                return function(*arguments, **keywords)
+        finally:
+            torch.set_default_dtype(default)
+            torch.Generator = self.torch_generator
+
+    def widened(self, function):
+        def wide(value):
+            return value.to(self.torch.float64) if getattr(value, "dtype", None) in self.narrow else value
+
+        @functools.wraps(function)
+        def run(*arguments, **keywords):
+            return self.around(function, map(wide, arguments), {k: wide(v) for k, v in keywords.items()}, wide=True)
+        return run
+
+    def generated(self, function):
+        def run(kl_seed, **axes):
+            seed = int(kl_seed[0])
+            self.torch.manual_seed(seed)
+            random.seed(seed)
+            if "numpy" in sys.modules:
+                sys.modules["numpy"].random.seed(seed & 0xFFFFFFFF)
+            return self.around(function, (dict(axes, kl_seed=seed), self.torch.device(self.device)), {})
+        return run
+
+
+def torch_device_type(device):
+    return str(device).split(":")[0]
+
+
 # ---- tensors --------------------------------------------------------------------------------------------------------------------------
 
 def torch_dtypes(torch):
@@ -187,9 +266,11 @@ class Runner:
             if t.dtype >= len(self.dtypes) or self.dtypes[t.dtype] is None:
                 raise Fault(REFUSED, "this torch does not know the data type of `%s`" % name)
         self.place(message.cpu, max(1, message.threads))
-        space = {"__name__": "klineage_script"}
+        scripts, name = Scripts(self.torch, self.device), "klineage_script.py"
+        space = {"__name__": "klineage_script", "widened": scripts.widened, "generated": scripts.generated}
+        linecache.cache[name] = (len(source), None, source.decode(errors="replace").splitlines(True), name)  # whoever asks for its source
         try:
-            exec(compile(source, "script.py", "exec"), space)
+            exec(compile(source, name, "exec"), space)
         except ImportError as error:
             raise Fault(REFUSED, "not installed: %s" % error) from error
         self.function = space.get("run")

@@ -13,8 +13,9 @@
  *   TIME {request}                     ->  DONE     samples are in the control page
  *   AUDIT {first, calls, poison}       ->  DONE     all guards and inputs of a batch are whole
  *   FETCH {slots, poison}              ->  DONE     as after RUN
- *   COMPARE {tensor, slot} + pages fd  ->  DONE     how far an output is from an answer that
- * stayed; or the handle of BIND                   only the oracle's runner maps others' outputs
+ *   COMPARE {tensor, slots} + pages fd ->  DONE     how far outputs are from answers that stayed,
+ *        or the handle of BIND                      or are given now; only the oracle's runner maps
+ *                                                   others' outputs
  * (the last three: devices with memory of their own alone; closing the socket ends the runner)
  *
  * LOAD and BIND come again for every further shape in the same process (a new LOAD replaces plan
@@ -30,7 +31,7 @@
 #include "backend/backend.h"
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 7u
+#define KL_WIRE_VERSION 8u
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 #define KL_WIRE_ANY_SLACK 256u

@@ -350,14 +350,35 @@ static int on_audit(worker_worker *w) {
 /* Answers are the oracle's, and no candidate's process has any. */
 static bool compare_is_valid(const worker_worker *w) {
     const kl_msg_compare *m = &w->message.compare;
-    return w->bound && w->ctx.trusted && w->bytes == sizeof *m && w->n_fds == !m->has_handle &&
-           m->tensor < w->ctx.plan.n_tensors && m->slot < w->ctx.layout.n_slots &&
-           w->ctx.plan.tensors[m->tensor].role == KL_ROLE_OUTPUT && m->got_type >= KL_F64 &&
-           m->got_type < KL_DTYPE_END && m->offset < KLI_MAX_PAGES_BYTES;
+    bool valid = w->bound && w->ctx.trusted && w->bytes == sizeof *m &&
+                 w->n_fds == !m->has_handle && m->n >= 1 && m->n <= KL_FETCH_SLOTS &&
+                 m->tensor < w->ctx.plan.n_tensors &&
+                 w->ctx.plan.tensors[m->tensor].role == KL_ROLE_OUTPUT && m->got_type >= KL_F64 &&
+                 m->got_type < KL_DTYPE_END;
+    for (uint32_t i = 0; valid && i < m->n; i++)
+        valid = m->slots[i] < w->ctx.layout.n_slots && m->offsets[i] < KLI_MAX_PAGES_BYTES &&
+                (m->sets[i] == KLI_NO_SET || m->sets[i] < w->ctx.layout.n_sets);
+    return valid;
 }
 
-static int compare_with(worker_worker *w, const char *got) {
-    return w->ops->compare ? w->ops->compare(&w->ctx, &w->message.compare, got)
+/* From the first output to the end of the last. */
+static void compared_range(const worker_worker *w, uint64_t *from, uint64_t *to) {
+    const kl_msg_compare *m = &w->message.compare;
+    const kl_plan_tensor *want = &w->ctx.plan.tensors[m->tensor];
+    const uint64_t n = want->bytes / kl_dtype_bytes((kl_dtype)want->dtype),
+                   bytes = n * kl_dtype_bytes((kl_dtype)m->got_type);
+    *from = *to = m->offsets[0];
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (m->offsets[i] < *from) *from = m->offsets[i];
+        if (m->offsets[i] > *to) *to = m->offsets[i];
+    }
+    *from &= ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+    *to += bytes;
+}
+
+/* `pages`: where the offsets count from; NULL for outputs behind a handle. */
+static int compare_with(worker_worker *w, const char *pages) {
+    return w->ops->compare ? w->ops->compare(&w->ctx, &w->message.compare, pages)
                            : kli_fault(&w->ctx, KL_FAULT_REFUSED, "no kernel compares here");
 }
 
@@ -365,18 +386,17 @@ static int on_compare(worker_worker *w) {
     const kl_msg_compare *m = &w->message.compare;
     if (!compare_is_valid(w)) return misunderstood(w, "comparison");
     if (m->has_handle) return compare_with(w, NULL);
-    const kl_plan_tensor *want = &w->ctx.plan.tensors[m->tensor];
-    const uint64_t n = want->bytes / kl_dtype_bytes((kl_dtype)want->dtype),
-                   end = m->offset + n * kl_dtype_bytes((kl_dtype)m->got_type),
-                   page = m->offset & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+    uint64_t from, to;
     struct stat info;
+    compared_range(w, &from, &to);
     const bool is_there =
-        fstat(w->fds[0], &info) == 0 && info.st_size >= 0 && (uint64_t)info.st_size >= end;
-    char *pages = is_there ? mmap(NULL, end - page, PROT_READ, MAP_SHARED, w->fds[0], (off_t)page)
+        fstat(w->fds[0], &info) == 0 && info.st_size >= 0 && (uint64_t)info.st_size >= to;
+    char *pages = is_there ? mmap(NULL, to - from, PROT_READ, MAP_SHARED, w->fds[0], (off_t)from)
                            : MAP_FAILED;
     if (pages == MAP_FAILED) return misunderstood(w, "comparison");
-    const int failed = compare_with(w, pages + (m->offset - page));
-    munmap(pages, end - page);
+    for (uint32_t i = 0; i < w->message.compare.n; i++) w->message.compare.offsets[i] -= from;
+    const int failed = compare_with(w, pages);
+    munmap(pages, to - from);
     return failed;
 }
 

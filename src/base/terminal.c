@@ -4,11 +4,12 @@
 #include "base/json.h"
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 static kl_verbosity said;
-static bool as_json;
+static bool as_json, progress_followed; /* by a program that started this one */
 static bool progress_shown;
 static volatile sig_atomic_t interrupt_seen;
 
@@ -17,18 +18,18 @@ static void clear_progress(void) {
     progress_shown = false;
 }
 
-static void log_json(kl_log_level level, const char *line) {
-    static const char *const LEVEL[] = {
-        [KL_LOG_DEBUG] = "debug", [KL_LOG_INFO] = "info", [KL_LOG_WARNING] = "warning"};
+static void put_json(const char *level, const char *line) {
     kl_arena *a = kl_arena_new();
     json_t *o = json_pack("{ss si ss so}", "schema", "klineage/message", "version", 1, "level",
-                          LEVEL[level], "text", kli_json_str(kl_str_of(line)));
+                          level, "text", kli_json_str(kl_str_of(line)));
     fprintf(stderr, "%s\n", kli_json_dump(a, o, false).ptr);
     json_decref(o);
     kl_arena_free(a);
 }
 
 static void log_line(void *ctx, kl_log_level level, const char *line) {
+    static const char *const LEVEL[] = {
+        [KL_LOG_DEBUG] = "debug", [KL_LOG_INFO] = "info", [KL_LOG_WARNING] = "warning"};
     static const char *const PREFIX[] = {[KL_LOG_DEBUG] = "klineage: ",
                                          [KL_LOG_INFO] = "",
                                          [KL_LOG_WARNING] = "klineage: warning: "};
@@ -38,7 +39,7 @@ static void log_line(void *ctx, kl_log_level level, const char *line) {
     flockfile(stderr);
     clear_progress();
     if (as_json)
-        log_json(level, line);
+        put_json(LEVEL[level], line);
     else
         fprintf(stderr, "%s%s\n", PREFIX[level], line);
     funlockfile(stderr);
@@ -52,8 +53,13 @@ static int terminal_columns(void) {
 
 static void terminal_show_progress(void *ctx, const char *line) {
     (void)ctx;
-    if (said == KL_QUIET || as_json || !isatty(STDERR_FILENO)) return;
+    if (said == KL_QUIET || (as_json ? !progress_followed : !isatty(STDERR_FILENO))) return;
     flockfile(stderr);
+    if (as_json) {
+        if (line[0]) put_json("progress", line);
+        funlockfile(stderr);
+        return;
+    }
     clear_progress();
     if (line[0]) {
         fprintf(stderr, "%.*s", terminal_columns(), line);
@@ -71,7 +77,11 @@ static bool terminal_interrupted(void *ctx) {
 static const kl_monitor TERMINAL = {
     .log = log_line, .progress = terminal_show_progress, .cancelled = terminal_interrupted};
 
-void kli_terminal_json(bool on) { as_json = on; }
+void kli_terminal_json(bool on) {
+    const char *wanted = getenv("KLINEAGE_PROGRESS");
+    as_json = on;
+    progress_followed = wanted && *wanted;
+}
 
 void kli_terminal_watch(kl_verbosity verbosity) {
     said = verbosity;

@@ -172,6 +172,18 @@ static int args_find_command(const kli_args *a, int *used) {
     return -1;
 }
 
+static kl_err without_subcommand(kl_str noun, kl_arena *arena, kl_error *e) {
+    kl_buf all = {0};
+    for (const kl_command *c = kli_commands; c->words; c++) {
+        const char *gap = strchr(c->words, ' ');
+        if (!gap || !kl_str_eq((kl_str){c->words, (size_t)(gap - c->words)}, noun)) continue;
+        kl_buf_printf(&all, "%s%s", all.len ? ", " : "", gap + 1);
+    }
+    kl_fail(e, KL_EINVAL, NULL, "'%.*s' needs a subcommand", KL_STR_ARG(noun));
+    const kl_str words = kl_buf_take(&all, arena);
+    return kl_hint(e, "one of: klineage %.*s %.*s", KL_STR_ARG(noun), KL_STR_ARG(words));
+}
+
 static kl_err unknown_command(const kli_args *a, kl_arena *arena, kl_error *e) {
     bool noun = false;
     kl_str first = kl_str_of(a->words[0]);
@@ -190,11 +202,9 @@ static kl_err unknown_command(const kli_args *a, kl_arena *arena, kl_error *e) {
         for (const kl_command *c = kli_commands; c->words; c++)
             if (!strchr(c->words, ' ')) kli_suggest_offer(&s, kl_str_of(c->words));
     }
-    if (noun && a->n_words == 1)
-        kl_fail(e, KL_EINVAL, NULL, "'%s' needs a subcommand", a->words[0]);
-    else
-        kl_fail(e, KL_EINVAL, NULL, "unknown command '%.*s'", noun ? (int)both.len : (int)first.len,
-                both.ptr);
+    if (noun && a->n_words == 1) return without_subcommand(first, arena, e);
+    kl_fail(e, KL_EINVAL, NULL, "unknown command '%.*s'", noun ? (int)both.len : (int)first.len,
+            both.ptr);
     if (s.best.ptr) return kl_hint(e, "did you mean klineage %.*s?", KL_STR_ARG(s.best));
     return kl_hint(e, "klineage help lists the commands");
 }

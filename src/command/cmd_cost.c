@@ -10,7 +10,8 @@
 
 typedef struct {
     kl_str run, workload, policy, phase;
-    int64_t calls, lost, open;
+    int64_t calls, billed, lost,
+        open; /* billed: of the calls, those whose cost the provider named */
     kl_usage used;
     int64_t settled_microusd, lost_microusd, open_microusd;
 } sum;
@@ -51,6 +52,7 @@ static void cmd_cost_add(sum *s, const kl_store_charge *c) {
     s->lost_microusd += lost ? c->reserved_microusd : 0;
     s->open_microusd += reserved ? c->reserved_microusd : 0;
     if (!settled) return;
+    s->billed += kl_str_eq(c->price_date, KL_S("billed"));
     s->settled_microusd += c->settled_microusd;
     s->used.input += c->input;
     s->used.cache_read += c->cache_read;
@@ -63,7 +65,7 @@ static void cmd_cost_add(sum *s, const kl_store_charge *c) {
 /* Share of the prompts that came out of the provider's cache. */
 static double hit_rate(const sum *s) {
     const kl_usage *u = &s->used;
-    int64_t prompt = u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h;
+    const int64_t prompt = kl_usage_prompt(u);
     return prompt > 0 ? (double)u->cache_read / (double)prompt : 0;
 }
 
@@ -100,6 +102,7 @@ static json_t *cmd_cost_row_json(const sum *s, bool by_run) {
         json_object_set_new(o, "phase", kli_json_str(s->phase));
     }
     json_object_set_new(o, "calls", json_integer(s->calls));
+    json_object_set_new(o, "billed", json_integer(s->billed));
     json_object_set_new(o, "usage", kl_usage_json(&s->used));
     json_object_set_new(o, "hit_rate", kli_json_real(hit_rate(s)));
     json_object_set_new(o, "microusd", json_integer(s->settled_microusd));
@@ -128,6 +131,12 @@ static void cmd_cost_show(kli_command_result *out, const cmd_cost_ledger *l, boo
     if (l->total.used.estimated)
         kl_buf_printf(&out->text,
                       "~ partly estimated from bytes: the provider did not report tokens\n");
+    if (l->total.billed)
+        kl_buf_printf(
+            &out->text,
+            "%lld of %lld calls cost what the provider said; the others, tokens times the "
+            "price table\n",
+            (long long)l->total.billed, (long long)l->total.calls);
     if (l->total.lost)
         kl_buf_printf(
             &out->text,

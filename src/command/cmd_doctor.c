@@ -1,7 +1,9 @@
 /* cmd_doctor.c - `klineage doctor`: can kernels be judged here, how well, and what mends the rest?
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/doctor.h"
+#include "base/json.h"
 #include "base/record.h"
+#include <klineage/model.h>
 #include <string.h>
 
 static const char *const state_names[] = {"ok", "weak", "missing"};
@@ -75,6 +77,22 @@ static json_t *cmd_doctor_surfaces(kl_buf *out, const kli_doctor *d) {
     return o;
 }
 
+/* By the name of the variable that holds a key, never by what it holds; nobody is asked. */
+static json_t *cmd_doctor_models(kl_buf *out, const kli_doctor *d) {
+    json_t *o = json_object();
+    kl_buf_printf(out, "\nmodels that can be asked here (klineage help models)\n");
+    for (int i = 0; kl_provider_each(i); i++) {
+        const kl_provider *p = kl_provider_each(i);
+        kl_str found = KL_S("needs nothing");
+        const bool ready = !p->ready || p->ready(&found, d->arena);
+        kl_buf_printf(out, "  %-3s  %-10s %.*s\n", ready ? "yes" : "no", p->name,
+                      KL_STR_ARG(found));
+        json_object_set_new(o, p->name,
+                            json_pack("{sb so}", "ready", ready, "found", kli_json_str(found)));
+    }
+    return o;
+}
+
 kl_err kli_cmd_doctor(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
     (void)args;
     (void)e;
@@ -88,9 +106,11 @@ kl_err kli_cmd_doctor(kli_context *c, const kli_args *args, kli_command_result *
     kli_doctor_environment(d);
     rows_text(&out->text, d, c->colour);
     bool works = d->has_compiler && d->has_worker && d->has_device[KL_BACKEND_CPU];
+    json_t *surfaces = cmd_doctor_surfaces(&out->text, d);
+    json_t *models = cmd_doctor_models(&out->text, d);
     out->json = json_pack(
-        "{ss si sb so so so so}", "schema", "klineage/doctor", "version", 1, "works", works,
-        "surfaces", cmd_doctor_surfaces(&out->text, d), "rows", rows_json(d), "noise",
+        "{ss si sb so so so so so}", "schema", "klineage/doctor", "version", 1, "works", works,
+        "surfaces", surfaces, "models", models, "rows", rows_json(d), "noise",
         d->noise.pairs ? kli_record_json(&KL_NOISE, &d->noise) : json_null(), "noise_record",
         d->noise_record.n ? kli_record_json(&KL_NOISE_RECORD, &d->noise_record) : json_null());
     out->exit_code = works ? 0 : 1;

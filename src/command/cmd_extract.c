@@ -3,10 +3,10 @@
  * The reading is Python's business (src/surface/triton/extract): it parses the package's text
  * and imports nothing of it, so it runs as the user who asked, unconfined, like any look at a file.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "command/init.h"
 #include "command/request.h"
 #include "base/fs.h"
 #include "base/json.h"
-#include "base/proc.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,27 +22,28 @@ static kl_err definition_of(kl_str *out, kl_arena *a, const char *task, kl_error
     return err;
 }
 
-static kl_err run_extract(kli_proc_result *r, kl_arena *a, const kli_args *args, kl_error *e) {
-    const char *chosen = getenv("KLINEAGE_PYTHON"), *task = args->values[KL_OPTION_TASK];
-    const char *arch = args->values[KL_OPTION_ARCH];
+kl_err kli_extract_triton(kli_proc_result *r, kl_arena *a, const char *what, const char *arch,
+                          kl_str definition, kl_error *e) {
+    const char *chosen = getenv("KLINEAGE_PYTHON");
     const kl_str python = kli_fs_find_program(a, chosen && *chosen ? chosen : "python3");
-    kl_str definition = {0};
     if (!python.len) {
         kl_fail(e, KL_ENODEV, "kernel extract", "no Python to read the package with");
         return kl_hint(e, "install python3, or name one in KLINEAGE_PYTHON");
     }
-    const kl_err err = task ? definition_of(&definition, a, task, e) : KL_OK;
-    if (err) return err;
     const char *argv[] = {python.ptr,
                           "-B",
                           kli_fs_find_part(a, "triton_extract").ptr,
-                          args->words[0],
+                          what,
                           arch ? arch : "sm_90a",
                           definition.ptr,
                           NULL};
     const kli_proc_spec spec = {
         .argv = argv, .timeout_ns = EXTRACT_NS, .max_output = 2 * KL_MAX_SOURCE_BYTES};
-    return kli_proc_run(r, a, &spec, e);
+    const kl_err err = kli_proc_run(r, a, &spec, e);
+    if (!err && r->timed_out) return kl_fail(e, KL_ELIMIT, what, "not read within a minute");
+    if (!err && r->exit_code != 0 && r->exit_code != 1)
+        return kl_fail(e, KL_EIO, what, "the reader of packages failed: %.*s", KL_STR_ARG(r->err));
+    return err;
 }
 
 static void show_extracted(kli_command_result *out, const kli_args *args,
@@ -65,12 +66,12 @@ kl_err kli_cmd_kernel_extract(kli_context *c, const kli_args *args, kli_command_
         kl_fail(e, KL_EINVAL, args->words[0], "this names no function");
         return kl_hint(e, "MODULE:FUNCTION of an installed package, or FILE.py:FUNCTION");
     }
-    kl_err err = run_extract(&r, c->arena, args, e);
-    if (!err && r.timed_out)
-        err = kl_fail(e, KL_ELIMIT, args->words[0], "not read within a minute");
-    if (!err && r.exit_code != 0 && r.exit_code != 1)
-        err = kl_fail(e, KL_EIO, args->words[0], "the reader of packages failed: %.*s",
-                      KL_STR_ARG(r.err));
+    const char *task = args->values[KL_OPTION_TASK];
+    kl_str definition = {0};
+    kl_err err = task ? definition_of(&definition, c->arena, task, e) : KL_OK;
+    if (!err)
+        err = kli_extract_triton(&r, c->arena, args->words[0], args->values[KL_OPTION_ARCH],
+                                 definition, e);
     if (err) return err;
     if (r.exit_code == 0) {
         show_extracted(out, args, &r);

@@ -110,7 +110,7 @@ static kl_err load_rival(gate_ctx *g, kl_error *e) {
     const char *path = g->args->values[KL_OPTION_AGAINST];
     kl_kernel *opponent = NULL;
     if (!path) return KL_OK;
-    kl_err err = kli_request_sound_kernel(&opponent, g->context->arena, path, NULL, e);
+    kl_err err = kli_request_opponent(&opponent, g->context->arena, path, e);
     if (err) return err;
     if (g->kernel && opponent->surface != g->kernel->surface)
         return kl_fail(e, KL_EINVAL, path, "the --against kernel has surface %s, not %s",

@@ -31,7 +31,9 @@ static json_t *params_json(kl_buf *text, const kl_kernel *k) {
 
 static void lets_text(kl_buf *text, const kl_kernel *k) {
     for (int i = 0; i < k->n_lets; i++)
-        kl_buf_printf(text, "  let       %.*s = %.*s\n", KL_STR_ARG(k->lets[i].name),
+        kl_buf_printf(text, "  let       %.*s%s%s = %.*s\n", KL_STR_ARG(k->lets[i].name),
+                      k->lets[i].real ? ": " : "",
+                      k->lets[i].real ? kl_dtype_name(k->lets[i].type) : "",
                       KL_STR_ARG(k->lets[i].expr.text));
     for (int i = 0; i < k->n_required; i++)
         kl_buf_printf(text, "  require   %.*s\n", KL_STR_ARG(k->required[i].text));

@@ -60,6 +60,63 @@ kl_err kli_cmd_library_list(kli_context *c, const kli_args *args, kli_command_re
     return KL_OK;
 }
 
+/* ---- coverage ---------------------------------------------------------------------------- */
+
+typedef struct {
+    kl_coverage *rows;
+    int n, taught;
+} cmd_library_covered;
+
+static kl_err covered_by(cmd_library_covered *x, kl_arena *a, const kl_library *l, kl_error *e) {
+    kl_lineage *lineages;
+    int n;
+    const kl_err err = kli_lineages_of_library(&lineages, &n, a, l->dir.ptr, e);
+    if (err) return err;
+    kl_library_coverage(&x->rows, &x->n, a, l, lineages, n);
+    for (int i = 0; i < x->n; i++) x->taught += !x->rows[i].why.len;
+    KL_ASSERT(x->taught <= x->n);
+    return KL_OK;
+}
+
+static void show_taught(kl_buf *out, const cmd_library_covered *x, const char *more) {
+    kl_buf_printf(out, "%d of %d transitions that pay teach an admitted card%s\n", x->taught, x->n,
+                  more);
+}
+
+static json_t *coverage_json(const kl_coverage *x) {
+    const kl_edge *e = &x->lineage->edges[x->edge];
+    return json_pack("{so si so sf so so}", "lineage", kli_json_str(x->lineage->name), "edge",
+                     x->edge, "action", kli_json_str(e->action), "gain", e->gain, "card",
+                     x->card ? kli_json_str(x->card->name) : json_null(), "why",
+                     kli_json_str(x->why));
+}
+
+static void show_coverage(kl_buf *out, const kl_coverage *x) {
+    const kl_edge *e = &x->lineage->edges[x->edge];
+    kl_buf_printf(out, "%-12.*s %3d  %-29.*s %6.3gx  %.*s%s%.*s\n", KL_STR_ARG(x->lineage->name),
+                  x->edge, KL_STR_ARG(e->action), e->gain,
+                  KL_STR_ARG(x->card ? x->card->name : KL_S("no card")), x->why.len ? ": " : "",
+                  KL_STR_ARG(x->why));
+}
+
+kl_err kli_cmd_library_coverage(kli_context *c, const kli_args *args, kli_command_result *out,
+                                kl_error *e) {
+    kl_library *l;
+    cmd_library_covered x = {0};
+    kl_err err = kli_request_library(&l, c->arena, args, e);
+    if (!err) err = covered_by(&x, c->arena, l, e);
+    if (err) return err;
+    json_t *list = json_array();
+    for (int i = 0; i < x.n; i++) {
+        show_coverage(&out->text, &x.rows[i]);
+        json_array_append_new(list, coverage_json(&x.rows[i]));
+    }
+    show_taught(&out->text, &x, "");
+    out->json = json_pack("{ss si si so}", "schema", "klineage/coverage", "version", 1, "taught",
+                          x.taught, "edges", list);
+    return KL_OK;
+}
+
 /* ---- check ------------------------------------------------------------------------------- */
 
 static json_t *proof_json(const kl_card *c, const kl_contract_proof *p, kl_str faults) {
@@ -159,6 +216,17 @@ static kl_err check_expected(kli_context *c, const kl_library *l, kli_command_re
     return KL_OK;
 }
 
+static kl_err check_coverage(kli_context *c, const kl_library *l, kli_command_result *out,
+                             kl_error *e) {
+    cmd_library_covered x = {0};
+    const kl_err err = covered_by(&x, c->arena, l, e);
+    if (err || !x.n) return err;
+    show_taught(&out->text, &x, "; klineage library coverage says why the others do not");
+    json_object_set_new(out->json, "coverage",
+                        json_pack("{si si}", "taught", x.taught, "pay", x.n));
+    return KL_OK;
+}
+
 kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_result *out,
                              kl_error *e) {
     kl_library *l;
@@ -170,6 +238,7 @@ kl_err kli_cmd_library_check(kli_context *c, const kli_args *args, kli_command_r
     show_rows(out, l);
     err = check_contracts(c, args, l, out, &bad, e);
     if (!err) err = check_expected(c, l, out, e);
+    if (!err) err = check_coverage(c, l, out, e);
     if (err) return err;
     const bool good = l->n_broken == 0 && edited == 0 && bad == 0;
     kl_buf_printf(&out->text, "%d cards: %d unreadable, %d edited by hand after admission%s\n",
@@ -285,46 +354,6 @@ kl_err kli_cmd_library_judge(kli_context *c, const kli_args *args, kli_command_r
     return err;
 }
 
-/* ---- coverage ---------------------------------------------------------------------------- */
-
-static json_t *coverage_json(const kl_coverage *x) {
-    const kl_edge *e = &x->lineage->edges[x->edge];
-    return json_pack("{so si so sf so so}", "lineage", kli_json_str(x->lineage->name), "edge",
-                     x->edge, "action", kli_json_str(e->action), "gain", e->gain, "card",
-                     x->card ? kli_json_str(x->card->name) : json_null(), "why",
-                     kli_json_str(x->why));
-}
-
-static void show_coverage(kl_buf *out, const kl_coverage *x) {
-    const kl_edge *e = &x->lineage->edges[x->edge];
-    kl_buf_printf(out, "%-12.*s %3d  %-24.*s %7.3gx  %.*s%s%.*s\n", KL_STR_ARG(x->lineage->name),
-                  x->edge, KL_STR_ARG(e->action), e->gain,
-                  KL_STR_ARG(x->card ? x->card->name : KL_S("no card")), x->why.len ? ": " : "",
-                  KL_STR_ARG(x->why));
-}
-
-kl_err kli_cmd_library_coverage(kli_context *c, const kli_args *args, kli_command_result *out,
-                                kl_error *e) {
-    kl_library *l;
-    kl_lineage *lineages;
-    kl_coverage *rows;
-    json_t *list = json_array();
-    int n, n_lineages, taught = 0;
-    kl_err err = kli_request_library(&l, c->arena, args, e);
-    if (!err) err = kli_lineages_of_library(&lineages, &n_lineages, c->arena, l->dir.ptr, e);
-    if (err) return json_decref(list), err;
-    kl_library_coverage(&rows, &n, c->arena, l, lineages, n_lineages);
-    for (int i = 0; i < n; i++) {
-        taught += !rows[i].why.len;
-        show_coverage(&out->text, &rows[i]);
-        json_array_append_new(list, coverage_json(&rows[i]));
-    }
-    kl_buf_printf(&out->text, "%d of %d transitions that pay teach an admitted card\n", taught, n);
-    out->json = json_pack("{ss si si so}", "schema", "klineage/coverage", "version", 1, "taught",
-                          taught, "edges", list);
-    return KL_OK;
-}
-
 /* ---- import ------------------------------------------------------------------------------ */
 
 /* What was tried of a card stays with it when it is imported again. */
@@ -335,6 +364,7 @@ static kl_err import_one(kl_imported *x, kl_arena *a, const kl_library *l, const
         return kl_fail(&x->error, KL_EINVAL, x->path.ptr, "the library has another card named %.*s",
                        KL_STR_ARG(x->card->name));
     if (there) kl_card_keep_trials(x->card, a, there);
+    kl_card_lend_contract(x->card, a, l);
     return kl_library_put(dir, x->card, &x->error);
 }
 
@@ -343,10 +373,10 @@ static json_t *imported_json(const kl_imported *x) {
     if (!c)
         return json_pack("{so so}", "path", kli_json_str(x->path), "error",
                          kli_json_str(kl_str_of(x->error.message)));
-    return json_pack("{so so so so si sb so}", "path", kli_json_str(x->path), "name",
+    return json_pack("{so so so so si sb sb so}", "path", kli_json_str(x->path), "name",
                      kli_json_str(c->name), "action", kli_json_str(c->action), "flags",
                      kli_json_str(c->flags), "preconditions", c->n_pre, "patch", c->patch.len > 0,
-                     "error",
+                     "contract", kl_card_has_contract(c), "error",
                      x->error.code ? kli_json_str(kl_str_of(x->error.message)) : json_null());
 }
 

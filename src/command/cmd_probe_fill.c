@@ -65,8 +65,9 @@ static kl_err chosen_cards(const kl_card ***out, int *n, const fill_ctx *x, kl_e
     *out = KL_ARRAY(x->arena, const kl_card *, l->n_cards + 1);
     *n = 0;
     for (int i = 0; !rest.len && i < l->n_cards; i++) {
-        const kl_card_status s = l->cards[i].status;
-        if (s == KL_CARD_ADMITTED || s == KL_CARD_LIFTED) (*out)[(*n)++] = &l->cards[i];
+        const kl_card *c = &l->cards[i];
+        const bool candidate = c->status == KL_CARD_LIFTED && !c->flags.len;
+        if (candidate || c->status == KL_CARD_ADMITTED) (*out)[(*n)++] = c;
     }
     while (next_item(&item, &rest)) {
         const kl_card *c = kl_library_card(l, item);

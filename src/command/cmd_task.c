@@ -200,9 +200,14 @@ static bool has_shapes(const kl_task *t, kl_host_kind on) {
     return kl_task_workload(t, (kl_str){0}, on) != NULL;
 }
 
+/* A check is only known to be fair when a plain kernel passes it. */
+static bool task_has_naive(kl_arena *a, const kl_task *t, kl_host_kind on) {
+    return kli_fs_exists(kli_fs_join(a, t->dir.ptr, kl_surface_of_host(on)->naive).ptr);
+}
+
 /* Admit on every kind of host that this machine is and the task has shapes for. */
 static kl_err admit(kli_context *c, const kl_task *t, kl_host_kind on, kl_gate *gate, json_t *rows,
-                    bool *sound, kl_buf *text, kl_error *e) {
+                    bool *sound, const char **half, kl_buf *text, kl_error *e) {
     kl_admission_row *row;
     int n;
     if (!has_shapes(t, on)) return KL_OK;
@@ -213,6 +218,9 @@ static kl_err admit(kli_context *c, const kl_task *t, kl_host_kind on, kl_gate *
         *sound &= row[i].passed == row[i].expected_pass;
         json_array_append_new(rows, admission_json(text, &row[i]));
     }
+    if (task_has_naive(c->arena, t, on)) return KL_OK;
+    *half = kl_surface_of_host(on)->naive;
+    kl_buf_printf(text, "  --   no %s: that a plain kernel passes is not shown\n", *half);
     return KL_OK;
 }
 
@@ -222,22 +230,30 @@ kl_err kli_cmd_task_check(kli_context *c, const kli_args *args, kli_command_resu
     kl_gate *gate = NULL;
     json_t *rows = json_array();
     bool sound = true;
+    const char *half = NULL; /* the naive kernel that is missing */
     kl_err err = kli_request_task(&t, c->arena, args->words[0], e);
     if (!err) err = kl_gate_open(&gate, e);
-    if (!err) err = admit(c, t, KL_ON_CPU, gate, rows, &sound, &out->text, e);
-    if (!err && has_gpu(c->arena)) err = admit(c, t, KL_ON_GPU, gate, rows, &sound, &out->text, e);
+    if (!err) err = admit(c, t, KL_ON_CPU, gate, rows, &sound, &half, &out->text, e);
+    if (!err && has_gpu(c->arena))
+        err = admit(c, t, KL_ON_GPU, gate, rows, &sound, &half, &out->text, e);
     if (!err && json_array_size(rows) == 0)
         err = kl_fail(e, KL_ENODEV, args->words[0],
                       "the task has no shape for this machine, so it was not checked");
     kl_gate_close(gate);
     if (err) return json_decref(rows), err;
-    kl_buf_printf(&out->text, sound ? "admitted: its check rejects wrong kernels\n"
-                                    : "NOT admitted: see the lines marked BAD\n");
+    if (sound && half)
+        kl_buf_printf(&out->text,
+                      "half admitted: its check rejects wrong answers; write %s, as in "
+                      "docs/how-to/add-a-task.md\n",
+                      half);
+    else
+        kl_buf_printf(&out->text, sound ? "admitted: its check rejects wrong kernels\n"
+                                        : "NOT admitted: see the lines marked BAD\n");
     out->json = cmd_task_begin("klineage/admission");
     json_object_set_new(out->json, "task", kli_json_str(t->name));
     json_object_set_new(out->json, "hash", json_string(t->hash));
-    json_object_set_new(out->json, "admitted", json_boolean(sound));
+    json_object_set_new(out->json, "admitted", json_boolean(sound && !half));
     json_object_set_new(out->json, "rows", rows);
-    out->exit_code = sound ? 0 : 1;
+    out->exit_code = sound && !half ? 0 : 1;
     return KL_OK;
 }

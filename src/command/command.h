@@ -90,7 +90,7 @@ bool kli_option_fits(const kli_option *o, int command);
 
 /* ---- a request --------------------------------------------------------------------------- */
 
-#define KL_MAX_WORDS 18 /* of a command line: those of the command, and what it takes */
+#define KL_MAX_WORDS 48 /* of a command line: those of the command, and what it takes */
 
 struct kli_args {
     int command; /* kli_command_id, or -1: none was named */
@@ -143,6 +143,7 @@ void kli_page_zsh(kl_buf *out);
 void kli_page_fish(kl_buf *out);
 void kli_page_records(kl_buf *out); /* docs/formats/records.md */
 void kli_page_facts(kl_buf *out);
+void kli_page_commands(kl_buf *out); /* the table itself, as JSON */
 bool kli_page_schema(kl_buf *out,
                      const char *name); /* docs/schema/NAME.schema.json; false when unknown */
 bool kli_page_generate(kl_buf *out, kl_str kind); /* by --generate's value; false when unknown */

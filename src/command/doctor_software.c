@@ -131,6 +131,8 @@ void kli_doctor_compilers(kli_doctor *d) {
     doctor_software_program(
         d, "compilers", "cuobjdump",
         "optional, package cuda-cuobjdump; without it features of CUDA kernels are read from PTX");
+    library(d, "compilers", "libclang", "libclang-1",
+            "optional, for klineage init: apt-get install libclang-dev");
     d->has_compiler = gcc || clang;
 }
 

@@ -77,8 +77,9 @@ kl_err kli_effort_run(kl_run_opts *out, kl_arena *a, const kli_args *args, const
                       "--budget-total must be above 0; without it each track has its own --budget");
     if (!err && !out->model) {
         kl_fail(e, KL_EINVAL, NULL, "no model given");
-        kl_hint(e, "--model anthropic:MODEL, openai:MODEL, command:PROGRAM, mailbox:DIR, "
-                   "replay:FILE, builtin or mutate:SEED; klineage help models");
+        kl_hint(e, "--model anthropic:MODEL, openai:MODEL, gemini:MODEL, openrouter:VENDOR/MODEL, "
+                   "vertex:REGION/MODEL, bedrock:REGION/MODEL, local:MODEL, command:PROGRAM, "
+                   "mailbox:DIR, replay:FILE, builtin or mutate:SEED; klineage help models");
         err = KL_EINVAL;
     }
     return err;

@@ -196,6 +196,8 @@ static void test_library_coverage__every_edge_has_a_card_or_a_reason(void **stat
     }
     assert_true(taught > 0 && taught < count_of("edges"));
     assert_int_equal(number(json, "taught"), taught);
+    const char *page = kit_read(KL_TEST_ROOT "/docs/lineages.md"); /* as it stands in the manual */
+    assert_contains(page, kl_arena_printf(arena, "\n```\n%s```\n", text).ptr);
     mine_has("admitted/pack-b-c"); /* without lineages there is nothing to cover */
     assert_ok(ASK(LIBRARY_COVERAGE, NULL));
     assert_int_equal(count_of("edges"), 0);
@@ -224,6 +226,7 @@ static void test_library_import__makes_candidates_and_tells_the_rest(void **stat
     assert_true(json_is_null(json_object_get(row, "error")));
     assert_contains(text, "\nfailed  ");
     assert_contains(text, "1 of 2 cards are in");
+    assert_false(json_is_true(json_object_get(row, "contract"))); /* nobody here has one */
     assert_true(kli_fs_is_dir(kit_path("new/lifted/gemm-tma-load")));
     assert_ok(ASK(LIBRARY_LIST, NULL));
     assert_str(said(row_of("cards", 0), "status"), "lifted");

@@ -4,6 +4,7 @@
  * markdown and shells (page_man.c, page_reference.c, page_complete.c). SPDX-License-Identifier:
  * Apache-2.0 */
 #include "command/command.h"
+#include <klineage/model.h>
 #include <klineage/search.h>
 #include <string.h>
 
@@ -191,8 +192,20 @@ static void page_help_surfaces(kl_buf *out) {
     }
 }
 
+static void page_help_models(kl_buf *out) {
+    for (int i = 0; kl_provider_each(i); i++) {
+        const kl_provider *p = kl_provider_each(i);
+        kl_buf_printf(out, "%s\n", p->spec);
+        spaces(out, 4);
+        wrap_words(out, 4, 4, kl_str_of(p->doc));
+        kl_buf_printf(out, "    --model '%s'\n", p->example);
+    }
+    kl_buf_printf(out, "\n");
+}
+
 void kli_page_topic(kl_buf *out, const kli_topic *topic) {
     kl_buf_printf(out, "%s - %s\n\n", topic->name, topic->summary);
+    if (strcmp(topic->name, "models") == 0) page_help_models(out);
     if (topic->text) {
         kli_page_wrap(out, 0, kl_str_of(topic->text));
     } else if (strcmp(topic->name, "exit-codes") == 0) {

@@ -1,6 +1,7 @@
 /* page_reference.c - docs/reference.md and the man page, from the table.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "command/command.h"
+#include <klineage/model.h>
 #include <string.h>
 
 /* ---- markdown ---------------------------------------------------------------------------- */
@@ -35,6 +36,15 @@ static void page_reference_markdown_text(kl_buf *out, const char *text) {
     while (kli_page_paragraph(&paragraph, &rest)) {
         bool code = kl_str_starts(paragraph, KL_S("  "));
         kl_buf_printf(out, code ? "\n```\n%.*s\n```\n" : "\n%.*s\n", KL_STR_ARG(paragraph));
+    }
+}
+
+/* The faces of models, one row each. */
+static void model_table(kl_buf *out) {
+    kl_buf_printf(out, "\n| `--model` | asks | example |\n| --- | --- | --- |\n");
+    for (int i = 0; kl_provider_each(i); i++) {
+        const kl_provider *p = kl_provider_each(i);
+        kl_buf_printf(out, "| `%s` | %s | `%s` |\n", p->spec, p->doc, p->example);
     }
 }
 
@@ -76,6 +86,7 @@ void kli_page_reference(kl_buf *out) {
     for (const kli_topic *t = kli_topics; t->name; t++) {
         if (!t->text) continue;
         kl_buf_printf(out, "\n## %s\n", t->summary);
+        if (strcmp(t->name, "models") == 0) model_table(out);
         page_reference_markdown_text(out, t->text);
     }
 }
@@ -184,6 +195,7 @@ bool kli_page_generate(kl_buf *out, kl_str kind) {
         {"complete-fish", kli_page_fish},
         {"records", kli_page_records},
         {"facts", kli_page_facts},
+        {"commands", kli_page_commands},
     };
     if (kl_str_starts(kind, KL_S("schema-")))
         return kli_page_schema(out, kind.ptr + strlen("schema-"));

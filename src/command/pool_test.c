@@ -202,6 +202,42 @@ static void test_probe_plan__only_what_was_chosen(void **state) {
     assert_true(count_of("cells") > 0);
 }
 
+#define THEIRS(id, carrier)                                                                        \
+    "{\"skill_id\": \"" id "\", \"intent\": \"select by digits\", \"carrier\": \"" carrier "\", "  \
+    "\"scope\": {\"cases\": [\"topk\"], \"languages\": [\"cuda\"]}}"
+
+/* A candidate of others is tried where the contract that was lent to it holds; one that is flagged
+ * only when it is named. */
+static void test_probe_plan__imported_cards_are_candidates(void **state) {
+    (void)state;
+    mine_has("admitted/radix-select-cuda");
+    always(KL_OPTION_LIBRARY, kit_path("mine"));
+    assert_ok(kli_fs_mkdirs(kit_path("theirs"), &e));
+    kit_write("theirs/a.json", THEIRS("x.radix_select", "digits"));
+    kit_write("theirs/b.json", THEIRS("x.keep", "a volatile goes"));
+    assert_ok(ASK(LIBRARY_IMPORT, kit_path("theirs"), NULL));
+    assert_true(
+        json_is_true(json_object_get(row_named("cards", "name", "x-radix-select"), "contract")));
+    assert_str(said(row_named("cards", "name", "x-keep"), "flags"), "undoes-volatile");
+    plan_with(KL_OPTION_STATES, "naive");
+    with(KL_OPTION_BUDGET_TOTAL, "100");
+    assert_ok(ASK(PROBE, NULL));
+    int met = 0;
+    for (size_t i = 0; i < count_of("cells"); i++) {
+        const json_t *row = row_of("cells", i);
+        assert_false(kl_str_eq(said(row, "card"), KL_S("x-keep")));
+        if (!kl_str_eq(said(row, "card"), KL_S("x-radix-select"))) continue;
+        const bool selects = kl_str_starts(said(row, "state"), KL_S("topk/"));
+        assert_int_equal(kl_str_eq(said(row, "fit"), KL_S("fits")), selects);
+        met += selects;
+    }
+    assert_true(met > 0);
+    plan_with(KL_OPTION_STATES, "naive");
+    with(KL_OPTION_CARDS, "x-keep");
+    assert_ok(ASK(PROBE, NULL));
+    assert_true(count_of("cells") > 0);
+}
+
 static void test_probe_plan__refuses_what_is_not_there(void **state) {
     (void)state;
     plan_with(KL_OPTION_CARDS, "pack-b-c,packbc");
@@ -232,6 +268,7 @@ int main(void) {
         TEST(test_probe_import__cards_of_another_library_keep_their_action),
         TEST(test_probe_plan__the_budget_bounds_the_cells),
         TEST(test_probe_plan__only_what_was_chosen),
+        TEST(test_probe_plan__imported_cards_are_candidates),
         TEST(test_probe_plan__refuses_what_is_not_there),
     };
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);

@@ -14,7 +14,7 @@ void kli_page_records(kl_buf *out) {
                        "docs/formats/records.md -->\n\nEvery field of every document, in the "
                        "order in which it is written. Numbers that JSON cannot\nhold are the "
                        "texts `NaN`, `Infinity` and `-Infinity`. Schemas: "
-                       "[docs/schema](../schema).\n");
+                       "`docs/schema/`.\n");
     for (size_t i = 0; i < KL_COUNT(DOCUMENTS); i++) kli_record_page(out, DOCUMENTS[i]);
 }
 

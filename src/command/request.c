@@ -128,6 +128,12 @@ kl_err kli_request_sound_kernel(kl_kernel **out, kl_arena *a, const char *path,
     return *e = refusal, refusal.code;
 }
 
+kl_err kli_request_opponent(kl_kernel **out, kl_arena *a, const char *path, kl_error *e) {
+    const kl_kernel_opts opts = {.may_be_code = true};
+    const kl_err err = check_path(a, path, e);
+    return err ? err : kl_kernel_load(out, a, path, &opts, e);
+}
+
 /* ---- shapes and options ------------------------------------------------------------------ */
 
 static const char *host_name(kl_host_kind on) { return on == KL_ON_GPU ? "gpu" : "cpu"; }
@@ -269,4 +275,11 @@ void kli_request_show(kli_command_result *out, const kl_verdict *v, bool colour)
     kl_verdict_render(v, &out->text, colour);
     out->json = kl_verdict_json(v);
     out->exit_code = kl_verdict_exit_code(v);
+}
+
+bool kli_request_is_taken(kl_arena *a, const char *path) {
+    kl_str *names;
+    size_t n = 1;
+    if (!kli_fs_exists(path)) return false;
+    return !kli_fs_is_dir(path) || kli_fs_list(&names, &n, a, path, kl_ignored()) || n > 0;
 }

@@ -21,6 +21,10 @@ KL_MUST_USE kl_err kli_request_kernel(kl_kernel **out, kl_error *refusal, kl_are
 KL_MUST_USE kl_err kli_request_sound_kernel(kl_kernel **out, kl_arena *a, const char *path,
                                             const char *const *params, kl_error *e);
 
+/* What a kernel is held against: it may be a captured one (`cubin`). */
+KL_MUST_USE kl_err kli_request_opponent(kl_kernel **out, kl_arena *a, const char *path,
+                                        kl_error *e);
+
 /* --workload resolved: NULL is the first real shape for the host. */
 KL_MUST_USE kl_err kli_request_workload(const kl_workload **out, kl_arena *a, const kl_task *t,
                                         kl_host_kind on, const char *requested, kl_error *e);
@@ -37,6 +41,9 @@ KL_MUST_USE kl_err kli_request_lineage(kl_lineage *out, kl_task **task, const kl
 /* The gate's options from the arguments; checks --workload and --baseline against the task. */
 KL_MUST_USE kl_err kli_request_options(kl_gate_opts *out, kl_arena *a, const kli_args *args,
                                        const kl_task *t, kl_host_kind on, kl_error *e);
+
+/* Something that a new folder would overwrite is at `path`: a file, or a folder with files. */
+bool kli_request_is_taken(kl_arena *a, const char *path);
 
 /* Text, JSON and exit status of a verdict. */
 void kli_request_show(kli_command_result *out, const kl_verdict *v, bool colour);

@@ -227,15 +227,32 @@ static void compile_shapes(const ahead *p, const kl_kernel *k, kl_host_kind on) 
     }
 }
 
-/* The verdict on device code that does not compile needs no visit to the other host: what would run
- * there is compiled here. */
-static void refused_by_compiler(kl_verdict *v, const ahead *p, const kl_kernel *k,
-                                const kl_artefact *artefact) {
+static bool has_plan(const ahead *p, const kl_kernel *k, kl_str completion,
+                     const kl_device_limits *limits, kl_error *e) {
+    kl_plan *plan = KL_NEW(p->arena, kl_plan);
+    return !kli_kernel_plan(plan, k, p->task, p->workload, limits, e) &&
+           !kli_plan_complete(plan, completion, k, p->task, p->workload, limits, e);
+}
+
+/* Does a launch want more than its architecture has?  `why` says what.  What the device alone
+ * knows, such as `sms`, is left to it. */
+static bool exceeds_architecture(kl_error *why, const ahead *p, const kl_kernel *k,
+                                 kl_str completion) {
+    const kl_device_limits none = {0};
+    return !has_plan(p, k, completion, &p->device.limits, why) &&
+           has_plan(p, k, completion, &none, kl_ignored());
+}
+
+/* The verdict on device code that does not compile, or that no device of its architecture can
+ * launch, needs no visit to the other host: what would run there is compiled here. */
+static void refused_here(kl_verdict *v, const ahead *p, const kl_kernel *k,
+                         const kl_artefact *artefact, kl_outcome outcome, kl_str why) {
     const kl_device *d = &p->device;
-    *v = (kl_verdict){.outcome = KL_OUTCOME_NO_COMPILE,
+    KL_ASSERT(outcome == KL_OUTCOME_NO_COMPILE || outcome == KL_OUTCOME_REFUSED);
+    *v = (kl_verdict){.outcome = outcome,
                       .stage = KL_STAGE_COMPILE,
                       .assurance = 'A',
-                      .why = kl_first_error(p->arena, artefact->log),
+                      .why = why,
                       .detail = artefact->log,
                       .task = p->task->name,
                       .task_hash = kl_str_of(p->task->hash),
@@ -249,7 +266,10 @@ static void refused_by_compiler(kl_verdict *v, const ahead *p, const kl_kernel *
                       .created = kli_utc_now(p->arena),
                       .n_degradations = 1};
     v->degradations[0] =
-        KL_S("compiled for another host, which was not asked: the compiler refused it here");
+        outcome == KL_OUTCOME_NO_COMPILE
+            ? KL_S("compiled for another host, which was not asked: the compiler refused it here")
+            : KL_S("compiled for another host, which was not asked: its architecture cannot launch "
+                   "it");
 }
 
 /* The task's own device code. */
@@ -286,7 +306,8 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
                        const kl_kernel *k, const kl_gate_opts *o) {
     const kl_backend *b = kli_backend_of_surface(k->surface, 0);
     ahead p = {.arena = a, .task = t, .compile = o->compile};
-    kl_artefact artefact;
+    kl_artefact artefact = {0};
+    kl_error why = {0};
     if (!b || kl_device_target(&p.device, a, b->id, o->arch, kl_ignored())) return false;
     p.compile.cache_dir = kli_fs_join(a, dir, "cache").ptr;
     p.compile.carried = true;
@@ -297,7 +318,13 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
     const bool settles = b->on == KL_ON_GPU && o->arch;
     if (p.workload && !compile_ahead(&artefact, &p, k) && settles &&
         memmem(artefact.log.ptr, artefact.log.len, "error", 5))
-        return refused_by_compiler(v, &p, k, &artefact), true;
+        return refused_here(v, &p, k, &artefact, KL_OUTCOME_NO_COMPILE,
+                            kl_first_error(a, artefact.log)),
+               true;
+    if (p.workload && settles && exceeds_architecture(&why, &p, k, artefact.completion))
+        return refused_here(v, &p, k, &artefact, KL_OUTCOME_REFUSED,
+                            kl_arena_copy(a, kl_str_of(why.message))),
+               true;
     if (p.workload) compile_shapes(&p, k, b->on);
     if (p.workload && o->against) compile_shapes(&p, o->against, b->on);
     if (p.workload && o->against) (void)compile_ahead(&artefact, &p, o->against);
@@ -508,7 +535,8 @@ static kl_err spool_load_task(kl_task **t, kl_arena *a, const spool_worker *w, c
 /* `*unreadable`: the file is there, and its text is no kernel. */
 static kl_err spool_load_kernel(kl_kernel **k, bool *unreadable, kl_arena *a, const char *folder,
                                 const carried_kernel *c, const char *name, kl_error *e) {
-    const kl_kernel_opts with = {.params = c->params};
+    /* What may be code is who put the job here to say: a model's kernel was refused there. */
+    const kl_kernel_opts with = {.params = c->params, .may_be_code = strcmp(name, "against") == 0};
     const kl_str path = kl_arena_printf(a, "%s/%s%s", folder, name, c->surface->suffix);
     kl_str source;
     *unreadable = false;

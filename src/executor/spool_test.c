@@ -399,6 +399,33 @@ test_executor_spool__device_code_that_does_not_compile_is_answered_at_once(void 
     work(f, 1, 0); /* the job of before alone */
 }
 
+static void put_for_hopper(fixture *f, const char *grid, const char *smem) {
+    const char *path = at(f, "", "wide.cu");
+    overwrite(f, path,
+              kl_arena_printf(f->arena,
+                              "//! launch f grid(%s) block(32) smem(%s) args(output)\n"
+                              "extern \"C\" __global__ void f(void *output) {}\n",
+                              grid, smem)
+                  .ptr);
+    f->opts.arch = "sm_90a";
+    assert_ok(kl_kernel_load(&f->kernel, f->arena, path, NULL, &e));
+    put(f);
+}
+
+/* Shared memory is the architecture's; how many multiprocessors there are only the device says. */
+static void test_executor_spool__what_no_such_device_launches_is_answered_at_once(void **state) {
+    fixture *f = *state;
+    kl_verdict v;
+    put_for_hopper(f, "sms", "232448");
+    assert_err(KL_PENDING, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
+    put_for_hopper(f, "1", "232448");
+    assert_err(KL_PENDING, kl_spool_get(&v, f->arena, f->dir, f->id, &e));
+    put_for_hopper(f, "1", "232449");
+    assert_ok(kl_spool_get(&v, f->arena, f->dir, f->id, &e));
+    assert_int_equal(v.outcome, KL_OUTCOME_REFUSED);
+    assert_contains(v.why.ptr, "dynamic shared memory");
+}
+
 static void test_executor_spool__a_time_that_does_not_settle_is_taken_once_more(void **state) {
     fixture *f = *state;
     kl_verdict v;
@@ -830,6 +857,7 @@ int main(void) {
         test_of(test_executor_spool__a_worker_that_knows_no_rivals_refuses_one),
         test_of(test_executor_spool__a_rival_is_of_the_same_surface),
         test_of(test_executor_spool__device_code_that_does_not_compile_is_answered_at_once),
+        test_of(test_executor_spool__what_no_such_device_launches_is_answered_at_once),
         test_of(test_executor_spool__a_time_that_does_not_settle_is_taken_once_more),
         test_of(test_executor_spool__only_what_nobody_began_is_cancelled),
         test_of(test_executor_spool__a_strange_id_is_no_path),

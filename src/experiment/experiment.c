@@ -74,13 +74,10 @@ kl_str kl_experiment_cards_id(const kl_experiment *x, kl_arena *a) {
 
 /* ---- money ------------------------------------------------------------------------------- */
 
-/* Where a network is behind it, the name stands in the spec, and no key is needed to read it. */
 static kl_err experiment_model_name(kl_str *out, const kl_experiment *x, kl_arena *a, kl_error *e) {
     kl_model *m = NULL;
-    bool wire =
-        kl_str_starts(x->model, KL_S("anthropic:")) || kl_str_starts(x->model, KL_S("openai:"));
-    const char *colon = strchr(x->model.ptr, ':');
-    if (wire && colon[1]) return *out = kl_str_of(colon + 1), KL_OK;
+    const char *stated = kl_model_stated(x->model.ptr);
+    if (stated) return *out = kl_str_of(stated), KL_OK;
     kl_err err = kl_model_open(&m, x->model.ptr, e);
     if (!err) *out = kl_arena_copy(a, kl_str_of(kl_model_name(m)));
     kl_model_close(m);

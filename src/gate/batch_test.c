@@ -14,10 +14,10 @@ static void test_gate_batch__batches_have_as_many_calls_as_fit(void **state) {
     assert_int_equal(kli_calls_for(5e6, 200, 511), 511);
     assert_int_equal(kli_calls_for(5e6, 0, 511), 511); /* below what the clock resolves */
     assert_int_equal(kli_calls_for(1e6, 5e4, 511), 20);
-    assert_int_equal(kli_sets_for(5e4, 20, 511), 64);
-    assert_int_equal(kli_sets_for(5e4, 20, 40), 40);
-    assert_int_equal(kli_sets_for(1e3, 511, 511), 511);
-    assert_int_equal(kli_sets_for(1e6, 5, 511), 5);
+    assert_int_equal(kli_sets_for(5e6, 5e4, 20, 511), 64);
+    assert_int_equal(kli_sets_for(5e6, 5e4, 20, 40), 40);
+    assert_int_equal(kli_sets_for(5e6, 1e3, 511, 511), 511);
+    assert_int_equal(kli_sets_for(5e6, 1e6, 5, 511), 5);
     assert_int_equal(kli_calls_for(1e6, 4e5, 511), 8); /* some calls follow one another ... */
     assert_int_equal(kli_calls_for(1e6, 9e5, 511), 6); /* ... in a batch that is not longer */
 }

@@ -66,6 +66,7 @@ static const uint64_t SHORT_CALLS = 1ull << 40, SHORT_PLACE = 1ull << 41,
 static const double BATCH_HANDSHAKES = 500;
 static const double SHORT_BATCH_NS = 2e5;
 static const double BATCH_NS = 5e6;
+static const double LONG_BATCH_NS = 1.3e7; /* of one, with every input set; no sample */
 static const uint64_t BATCH_BYTES =
     8ull << 20; /* poisoned, mapped, read and hashed around every batch */
 static const double GRAPH_BELOW_NS =
@@ -76,16 +77,20 @@ static const double MOST_EXCHANGE =
     0.75; /* of a single call's sample: it would make a batch three times too short */
 static const double SLOW_NS = 1e7; /* a call that finds its caches and clocks as it leaves them */
 static const double CAP_HALF_WIDTH = 0.01;
-static const double FAR = 1.5;             /* beyond this factor nobody needs half a percent */
-static const double FAR_WIDTH = 0.2;       /* of the logarithm's interval */
-static const double FAR_WIDTH_SLOW = 0.5;  /* after a third of the time that there is */
-static const double FAR_SHARE = 0.15;      /* of the distance: of a tenth nobody needs a tenth */
-static const double MISSES_OF_MEAN = 0.04, /* share of comparisons whose early end is wrong, at */
-    MISSES_OF_MEDIAN = 0.01;               /* most: one in twenty */
+static const double FAR = 1.5;            /* beyond this factor nobody needs half a percent */
+static const double FAR_WIDTH = 0.2;      /* of the logarithm's interval */
+static const double FAR_WIDTH_SLOW = 0.5; /* after a third of the time that there is */
+static const double FAR_SHARE = 0.15;     /* of the distance: of a tenth nobody needs a tenth */
+/* Share of comparisons whose early end is wrong, at most: one in twenty.  With these the median's
+ * interval is there after eight pairs, and wild ones do not keep the mean's from ending after four
+ * where there are none. */
+static const double MISSES_OF_MEAN = 0.01, MISSES_OF_MEDIAN = 0.04;
 static const uint64_t DRAWN_BYTES = 2ull << 30, /* of input sets on a device, at most, ... */
     DEVICE_BYTES = 8ull << 30;                  /* ... and of slots; both sides have their own */
 enum { PATIENCE_TIMES = 100 };
 enum { DRAWN_PART = 32, DEVICE_PART = 8 }; /* so much of its memory is less on a small one */
+
+static uint32_t more_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 static double real_or(double v, double otherwise) { return v > 0 ? v : otherwise; }
 
@@ -99,12 +104,11 @@ static bool has_mutable(const kl_plan *p) {
     return false;
 }
 
-static void ready_slots(kli_benchmark *r, const kli_side *s, uint32_t first, uint32_t warm,
+static void ready_slots(kli_benchmark *r, uint32_t calls, uint32_t first, uint32_t warm,
                         uint8_t poison) {
     if (!r->c->backend->shared_memory && !has_mutable(&r->problem->plan))
         return; /* the runner poisons device memory itself */
-    const uint32_t total =
-        s->calls + warm < r->problem->n_slots ? s->calls + warm : r->problem->n_slots;
+    const uint32_t total = calls + warm < r->problem->n_slots ? calls + warm : r->problem->n_slots;
     for (uint32_t j = 0; j < total; j++)
         kli_problem_ready_slot(r->problem, (first + j) % r->problem->n_sets,
                                (first + j) % r->problem->n_slots, poison);
@@ -136,7 +140,7 @@ static kl_err time_sample(kli_benchmark *r, const kli_side *s, uint32_t first, u
                          .freeze = !s->executable->trusted}; /* and its outputs are read */
     KL_ASSERT(s->calls >= 1 && (s->calls <= MAX_EVENTS || r->method != KL_TIME_EVENTS));
     double values[MAX_EVENTS];
-    ready_slots(r, s, first, warm, poison);
+    ready_slots(r, s->calls, first, warm, poison);
     const int64_t start = kli_now_ns();
     const kl_err err = kli_runner_time(s->executable->runner, fault, values, &q,
                                        patience_for(r, s, s->calls + warm), e);
@@ -318,12 +322,12 @@ static void check_idle_slots(kli_benchmark *r, uint32_t first, uint32_t from, ui
 }
 
 /* The slots are those of a whole batch, and so is all that the kernel can see, except that it ends
- * after `calls`.  No sample. */
-static kl_err time_short(kli_benchmark *r, uint32_t calls, kli_check_outcome *f, kl_error *e) {
+ * after `calls`: before a batch does, or long after.  No sample. */
+static kl_err time_other(kli_benchmark *r, uint32_t calls, kli_check_outcome *f, kl_error *e) {
     const bool shared = r->c->backend->shared_memory, audit = r->undigested;
     const uint64_t draw = kli_stream_u64(r->digests.draws, SHORT_PLACE + r->shorts);
-    const uint32_t n_slots = r->problem->n_slots,
-                   whole = r->candidate.calls < n_slots ? r->candidate.calls : n_slots;
+    const uint32_t n_slots = r->problem->n_slots, slots = more_of(calls, r->candidate.calls),
+                   whole = slots < n_slots ? slots : n_slots;
     const uint32_t first =
         r->method == KL_TIME_GRAPH ? 0 : (uint32_t)(draw >> 1) % (n_slots * r->problem->n_sets);
     const uint8_t poison = draw & 1 ? KL_POISON_BITS : KL_POISON_NAN;
@@ -336,10 +340,11 @@ static kl_err time_short(kli_benchmark *r, uint32_t calls, kli_check_outcome *f,
                                .freeze = shared};
     double values[MAX_EVENTS];
     kl_fault fault = {0};
-    ready_slots(r, &r->candidate, first, q.warm, poison);
+    ready_slots(r, slots, first, q.warm, poison);
     kl_err err = kli_runner_time(r->c->candidate.runner, &fault, values, &q,
                                  patience_for(r, &r->candidate, calls + q.warm), e);
     if (err) return err;
+    if (!fault.kind) r->c->run_ns += (int64_t)(values[0] * calls);
     kli_check_outcome_of_fault(f, r->c, &fault, "while it was timed");
     if (f->ok && shared) check_idle_slots(r, first, calls, whole, poison, f);
     return f->ok ? check_batch(r, first, calls, poison, audit, f, e) : KL_OK;
@@ -350,12 +355,22 @@ kl_err kli_benchmark_short(kli_benchmark *r, kli_check_outcome *f, kl_error *e) 
     const int64_t benchmark_start = r->start_ns, begin = kli_now_ns();
     kl_err err = KL_OK;
     if (r->method != KL_TIME_EVENTS && r->candidate.calls > 1)
-        err = time_short(r, short_calls(r), f, e);
+        err = time_other(r, short_calls(r), f, e);
     r->shorts++;
     r->next_short +=
         1 + (int)kli_stream_below(r->digests.draws, SHORT_MOMENT + r->shorts, SHORT_EVERY);
     r->start_ns = benchmark_start + (kli_now_ns() - begin); /* no part of the comparison */
     return err;
+}
+
+/* Where timed batches have fewer calls than there are input sets, one that has them all: what a
+ * kernel does on one set in so many, or on its so manieth call, it does there. */
+kl_err kli_benchmark_long(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
+    const uint32_t sets = r->problem->n_sets;
+    const bool drawn_for_batches = sets < r->problem->n_slots; /* else those of the checked runs */
+    if (!r->c->backend->shared_memory || !drawn_for_batches || sets <= r->candidate.calls)
+        return KL_OK;
+    return time_other(r, sets, f, e);
 }
 
 static uint32_t shorts_wanted(const kli_benchmark *r) {
@@ -402,7 +417,7 @@ static kl_interval benchmark_interval(const kli_benchmark *r) {
 }
 
 /* Of the logarithm of the ratio, at any look: the mean's tell after four pairs, the median's not
- * before eleven, and single wild pairs do not widen them. */
+ * before eight, and single wild pairs do not widen them. */
 static kli_bounds sequential_bounds(const kli_benchmark *r) {
     double logs[MAX_PAIRS + 2];
     kli_sequence q = {0};
@@ -622,8 +637,10 @@ static kl_err run_pairs(kli_benchmark *r, kli_advice *a, kli_check_outcome *f, k
 kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, kl_error *e) {
     kl_err err = KL_OK;
     kli_advice a = GO_ON;
-    r->start_ns = kli_now_ns();
     KL_ASSERT(r->pairs == 0 && r->candidate.calls >= 1 && r->baseline.calls >= 1);
+    err = kli_benchmark_long(r, f, e);
+    r->start_ns = kli_now_ns();
+    if (err || !f->ok) return err;
     do {
         err = run_pairs(r, &a, f, e);
         while (!err && f->ok && r->shorts < shorts_wanted(r)) err = kli_benchmark_short(r, f, e);
@@ -742,8 +759,6 @@ static uint32_t most_calls(const kli_benchmark *r) {
     return sets < slots ? sets : slots;
 }
 
-static uint32_t more_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
-
 void kli_even_out(uint32_t *one, uint32_t *other) {
     const uint32_t more = more_of(*one, *other);
     KL_ASSERT(*one >= 1 && *other >= 1);
@@ -783,16 +798,16 @@ static void choose_batches(kli_benchmark *r) {
 }
 
 /* One for every call of a batch.  Those of a short batch are few, and what a kernel does on one set
- * in eight, by a digest of it say, it might do on none: as many then as a batch of 5 ms would have.
- */
-uint32_t kli_sets_for(double one_ns, uint32_t calls, uint32_t most) {
-    const uint32_t longest = kli_calls_for(BATCH_NS, one_ns, most);
+ * in eight, by a digest of it say, it might do on none: as many then as the longest would have.  */
+uint32_t kli_sets_for(double longest_ns, double one_ns, uint32_t calls, uint32_t most) {
+    const uint32_t longest = kli_calls_for(longest_ns, one_ns, most);
     return more_of(calls, longest < ENOUGH_SETS ? longest : ENOUGH_SETS);
 }
 
 static uint32_t sets_for(const kli_benchmark *r, uint32_t calls) {
     const double one_ns = fmin(r->candidate.estimate_ns, r->baseline.estimate_ns);
-    return kli_sets_for(one_ns, calls, most_calls(r));
+    const double longest_ns = r->c->backend->shared_memory ? LONG_BATCH_NS : BATCH_NS;
+    return kli_sets_for(longest_ns, one_ns, calls, most_calls(r));
 }
 
 /* A problem with a slot for every call of a batch; the real shape's own where three are enough. */

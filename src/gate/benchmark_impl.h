@@ -72,7 +72,7 @@ void kli_even_out(uint32_t *one, uint32_t *other);
 /* Fresh physical pages after so many pairs, unless many sets lie on pages enough of their own: no
  * comparison ends on one placement alone. */
 bool kli_pages_are_due(int tried, uint32_t n_sets);
-uint32_t kli_sets_for(double one_ns, uint32_t calls, uint32_t most);
+uint32_t kli_sets_for(double longest_ns, double one_ns, uint32_t calls, uint32_t most);
 /* A part of a device's memory, where that is known, and no more than `most`. */
 uint64_t kli_device_room(int64_t memory, uint64_t most, int part);
 /* How many copies of the inputs (role 0) or of the rest fit into `room`; at least 4. */
@@ -89,6 +89,8 @@ kl_err kli_benchmark_half(kli_benchmark *r, const kli_side *s, uint32_t first, b
                           double *ns, kli_check_outcome *f, kl_error *e);
 /* A batch of the candidate that ends early; no sample. */
 kl_err kli_benchmark_short(kli_benchmark *r, kli_check_outcome *f, kl_error *e);
+/* One with a call for every input set, where those of a pair have fewer; no sample. */
+kl_err kli_benchmark_long(kli_benchmark *r, kli_check_outcome *f, kl_error *e);
 void kli_benchmark_make_way(kli_benchmark *r);
 kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o);
 void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable);

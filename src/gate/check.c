@@ -417,7 +417,7 @@ static kl_err check_specialize(kli_evaluation *c, const kl_workload *w, kli_chec
     kl_artefact *made = &c->candidate.artefact;
     if (!kli_compile_depends_on_shape(c->kernel)) return KL_OK;
     const kl_err err =
-        kli_compile(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
+        kli_compile_code(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
     if (err) return err;
     if (made->degraded.len) kli_evaluation_degrade(c, "%s", made->degraded.ptr);
     if (!made->ok)

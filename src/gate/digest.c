@@ -31,6 +31,7 @@ static const int64_t DIGEST_SHARE =
     4; /* ... and this part of the time that the comparison has taken */
 static const uint64_t KEPT_BYTES =
     1ull << 30; /* of the oracle's answers; what goes is asked for again */
+static const uint64_t TOGETHER_BYTES = 16u << 20;       /* of outputs that are asked for at once */
 static const int64_t CONFIRM_NS = 120ll * 1000000000ll; /* the run that confirms a wrong answer */
 
 void kli_digests_begin(kli_digests *d, kli_evaluation *c, const char *name) {
@@ -158,18 +159,37 @@ static bool is_right_as_before(const kli_evaluation *c, const kli_problem *s, ui
            kli_memory_guard_damage(&s->memory, &s->plan, slot, poison) < 0;
 }
 
-/* The outputs of the next few of n calls, where they lie on a device: asked for together, and not
- * before the batch is over. */
+/* The outputs of so many calls are asked for at once. */
+static uint32_t together(const kli_problem *s) {
+    const uint64_t fit = TOGETHER_BYTES / s->memory.layout.slot_bytes;
+    return fit < KLI_LEAST_CALLS  ? KLI_LEAST_CALLS
+           : fit > KL_FETCH_SLOTS ? KL_FETCH_SLOTS
+                                  : (uint32_t)fit;
+}
+
+/* Those whose answers are not known by their prints: found right or not where they lie. */
+static kl_err foresee(kli_evaluation *c, kli_problem *s, const kli_batch *b, const uint32_t *calls,
+                      uint32_t n, kl_error *e) {
+    uint32_t sets[KL_FETCH_SLOTS], slots[KL_FETCH_SLOTS], k = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        sets[k] = digest_set_of(s, b, calls[i]);
+        slots[k] = digest_slot_of(s, b, calls[i]);
+        k += !is_right_as_before(c, s, sets[k], slots[k], b->poison);
+    }
+    return kli_answers_foresee(s, c, sets, slots, k, e);
+}
+
+/* The outputs of these calls, where they lie on a device, and not before the batch is over. */
 static kl_err bring(kli_evaluation *c, kli_problem *s, const kli_batch *b, const uint32_t *calls,
                     uint32_t n, kli_check_outcome *f, kl_error *e) {
-    uint32_t slots[KLI_LEAST_CALLS];
+    uint32_t slots[KL_FETCH_SLOTS];
     kl_fault fault = {0};
+    KL_ASSERT(n >= 1 && n <= KL_FETCH_SLOTS);
     if (b->here) return KL_OK;
-    if (n > KLI_LEAST_CALLS) n = KLI_LEAST_CALLS;
     for (uint32_t i = 0; i < n; i++) slots[i] = digest_slot_of(s, b, calls[i]);
     const kl_err err = kli_output_fetch(s, &c->candidate, slots, n, b->poison, &fault, e);
     if (!err) kli_check_outcome_of_fault(f, c, &fault, "while it was timed");
-    return err;
+    return err || !f->ok ? err : foresee(c, s, b, calls, n, e);
 }
 
 /* Have the oracle answer for the inputs of a call whose outputs are here, compare. */
@@ -217,20 +237,23 @@ kl_err kli_digests_judge(kli_digests *d, kli_evaluation *c, kli_problem *s, cons
     if (!c->oracle) return KL_OK;
     if (d->problem != s) memset(d->known, 0, sizeof d->known); /* other inputs, same numbers */
     d->problem = s;
-    const uint32_t n = list_unknown(unknown, &n_blank, d, s, b);
+    const uint32_t n = list_unknown(unknown, &n_blank, d, s, b), most = together(s);
     d->batches++;
-    uint32_t k = 0;
+    uint32_t k = 0, brought = 0;
     for (; k < n && f->ok; k++) {
         if (k >= KLI_LEAST_CALLS && k >= n_blank && !may_go_on(d, b->here)) break;
         const int64_t start = kli_now_ns();
-        kl_err err = k % KLI_LEAST_CALLS ? KL_OK : bring(c, s, b, unknown + k, n - k, f, e);
+        kl_err err = KL_OK;
+        if (k == brought) {
+            brought = n - k < most ? n : k + most;
+            err = bring(c, s, b, unknown + k, brought - k, f, e);
+        }
         if (!err && f->ok) err = compare_call(d, c, s, b, unknown[k], f, e);
         d->spent_ns += kli_now_ns() - start;
         if (err) return err;
     }
     for (uint32_t j = 0; j < b->calls && f->ok && !d->differs; j++)
         d->differs = !still_there(s, b, j) && !digest_is_known(d, s, b, j, digest_of(s, b, j));
-    const uint32_t together = (k + KLI_LEAST_CALLS - 1) / KLI_LEAST_CALLS * KLI_LEAST_CALLS;
-    hide_outputs(s, c, b, unknown, together < n ? together : n);
+    hide_outputs(s, c, b, unknown, brought);
     return KL_OK;
 }

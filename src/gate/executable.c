@@ -74,8 +74,8 @@ static kl_err compile_kernel(kli_executable *a, kli_evaluation *c, const kl_work
     kl_err err = KL_OK;
     if (home && home != c->backend) err = kli_gate_device(&device, c->gate, home->id, e);
     return err ? err
-               : kli_compile(&a->artefact, c->gate->arena, device, a->kernel, c->task, w,
-                             &c->opts->compile, e);
+               : kli_compile_code(&a->artefact, c->gate->arena, device, a->kernel, c->task, w,
+                                  &c->opts->compile, e);
 }
 
 /* Compile a trusted file into `a`.  KL_OK with why_not set when this host lacks what it needs. */
@@ -242,7 +242,10 @@ static kl_err load_and_bind(kli_executable *a, kli_problem *s, kli_evaluation *c
                                (int)a->plan.threads, e);
     if (!err) err = kli_runner_load(a->runner, fault, a->resources, &a->artefact, &a->plan, e);
     KL_ASSERT(a != c->oracle || a->trusted); /* law 2: no candidate maps the oracle's pages */
-    if (a == c->oracle) memset(s->answer_of, 0, sizeof s->answer_of); /* its memory is new */
+    if (a == c->oracle) {                    /* its memory is new */
+        memset(s->answer_of, 0, sizeof s->answer_of);
+        s->is_given = false;
+    }
     if (!err && !fault->kind)
         err = kli_runner_bind(a->runner, fault, a == c->oracle ? &s->oracle_memory : &s->memory, e);
     if (!err && !fault->kind)

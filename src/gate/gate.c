@@ -195,8 +195,8 @@ kl_str kl_first_error(kl_arena *a, kl_str log) {
 static kl_err stage_compile(kli_evaluation *c, bool *go, kl_error *e) {
     kl_artefact *artefact = &c->candidate.artefact;
     kli_evaluation_stage(c, KL_STAGE_COMPILE, "compile");
-    const kl_err err = kli_compile(artefact, c->arena, c->device, c->kernel, c->task, c->workload,
-                                   &c->opts->compile, e);
+    const kl_err err = kli_compile_code(artefact, c->arena, c->device, c->kernel, c->task,
+                                        c->workload, &c->opts->compile, e);
     kli_evaluation_stage_end(c, artefact->cached ? "compile_cached" : "compile");
     *go = !err && artefact->ok;
     if (err) return err;
@@ -208,13 +208,49 @@ static kl_err stage_compile(kli_evaluation *c, bool *go, kl_error *e) {
     return KL_OK;
 }
 
+static void take_features(kli_evaluation *c, const kl_artefact *of) {
+    kl_feature *features = KL_ARRAY(c->arena, kl_feature, of->n_features + 1);
+    for (int i = 0; i < of->n_features; i++)
+        features[i] =
+            (kl_feature){kl_arena_copy(c->arena, of->features[i].name), of->features[i].value};
+    c->verdict->features = features;
+    c->verdict->n_features = of->n_features;
+}
+
+static void describe(kli_aside *s) {
+    kli_description *d = (kli_description *)s;
+    kli_compile_describe(&d->artefact, d->arena, d->kernel);
+}
+
+/* Nothing that is judged rests on a description, so the checks do not wait for it. */
+static void begin_description(kli_evaluation *c) {
+    kli_description *d = &c->description;
+    KL_ASSERT(!d->arena);
+    if (kli_compile_is_described(&c->candidate.artefact, c->kernel)) return;
+    *d =
+        (kli_description){.aside = {.work = describe, .what = "disassemble", .core = c->gate->core},
+                          .arena = kl_arena_new(),
+                          .kernel = c->kernel,
+                          .artefact = c->candidate.artefact};
+    if (!kli_aside_begin(&d->aside)) describe(&d->aside);
+}
+
+/* Who wants to have all cores alone may be waited for here, so nothing may be locked. */
+static void end_description(kli_evaluation *c, bool wanted) {
+    kli_description *d = &c->description;
+    if (!d->arena) return;
+    kli_aside_end(&d->aside, wanted);
+    take_features(c, &d->artefact);
+    kl_arena_free(d->arena);
+    d->arena = NULL;
+    kli_evaluation_stage_end(c, "describe");
+}
+
 static void stage_inspect(kli_evaluation *c, bool *go) {
     const kl_artefact *artefact = &c->candidate.artefact;
     kli_evaluation_stage(c, KL_STAGE_INSPECT, "binary");
-    c->verdict->features = (kl_feature *)KL_ARRAY(c->arena, kl_feature, artefact->n_features + 1);
-    memcpy(c->verdict->features, artefact->features,
-           (size_t)artefact->n_features * sizeof *artefact->features);
-    c->verdict->n_features = artefact->n_features;
+    take_features(c, artefact);
+    begin_description(c);
     c->verdict->artefact_hash = kl_arena_copy(c->arena, kl_str_of(artefact->hash));
     *go = artefact->suspicious.len == 0 && artefact->refused.len == 0;
     if (artefact->suspicious.len)
@@ -251,14 +287,15 @@ kl_err kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) 
 
 /* A definition without a native oracle brings Python: its text becomes a script beside the compile
  * cache. */
-kl_str kli_evaluation_python_script(kli_evaluation *c, kl_error *e) {
+kl_str kli_evaluation_python_script(kli_evaluation *c, kl_str ending, kl_error *e) {
     if (!c->task->python_reference.len) return (kl_str){0};
-    const kl_hash h = kli_hash_of(c->task->python_reference);
+    const kl_str text = kl_arena_printf(c->arena, "%.*s%.*s", KL_STR_ARG(c->task->python_reference),
+                                        KL_STR_ARG(ending));
+    const kl_hash h = kli_hash_of(text);
     const kl_str dir = kl_fs_cache_dir(c->arena);
     const kl_str path = kl_arena_printf(c->gate->arena, "%s/reference-%.16s.py", dir.ptr, h.hex);
     if (kli_fs_exists(path.ptr)) return path;
-    if (kli_fs_mkdirs(dir.ptr, e) || kli_fs_write(path.ptr, c->task->python_reference, e))
-        return (kl_str){0};
+    if (kli_fs_mkdirs(dir.ptr, e) || kli_fs_write(path.ptr, text, e)) return (kl_str){0};
     return path;
 }
 
@@ -285,7 +322,8 @@ static kl_str oracle_file(kli_evaluation *c, kl_error *e) {
                                  kl_surface_of_host(KL_ON_CPU)->oracle};
     for (size_t i = 0; i < KL_COUNT(files); i++)
         if (has_file(c, files[i])) return kl_str_of(files[i]);
-    return kli_evaluation_python_script(c, e);
+    return kli_evaluation_python_script(
+        c, c->task->wide_reference ? KL_S("\n\nrun = widened(run)\n") : (kl_str){0}, e);
 }
 
 static kl_err find_oracle(kli_evaluation *c, kl_error *e) {
@@ -300,7 +338,7 @@ static kl_err find_oracle(kli_evaluation *c, kl_error *e) {
     kl_err err =
         kli_executable_trusted(&c->oracle, &why_not, c, KL_S("oracle"), file, c->workload, e);
     if (err || c->oracle) {
-        if (!err && kl_str_ends(file, KL_S(".py")))
+        if (!err && kl_str_ends(file, KL_S(".py")) && !c->task->wide_reference)
             kli_evaluation_degrade(
                 c, "the oracle is the definition's Python reference, in its own precision");
         return err;
@@ -464,6 +502,7 @@ static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_tas
     if (!err) err = gate_judge(c, e);
     kli_machine_lock_close(&c->machine_lock);
     kli_executable_leave(&c->candidate, g);
+    end_description(c, !err);
     gate_finish(c, start);
     kli_next_end(c, !err);
     return err;

@@ -10,6 +10,7 @@
 #define KL_GATE_IMPL_H
 #include <klineage/gate.h>
 #include "backend/backend.h"
+#include "backend/compare_job.h"
 #include "base/draw.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -29,7 +30,10 @@ typedef struct kli_executable {
     kl_resources resources[KL_MAX_LAUNCHES];
 } kli_executable;
 
-enum { KL_MAX_ANSWERS = 8 }; /* that stay on a device at once; the others are asked for again */
+enum {
+    KL_FEW_ANSWERS = 8,              /* that stay on a device at once; others are asked for again */
+    KL_MAX_ANSWERS = KL_FETCH_SLOTS, /* likewise, where they are small */
+};
 
 /* What the last run, or look, left in a slot. */
 typedef struct {
@@ -37,6 +41,9 @@ typedef struct {
     uint8_t poison;     /* of its guards */
     bool has_print;     /* by the device */
     uint64_t print;
+    uint32_t found_of; /* 1 + the set with whose answer the oracle's device has compared it; 0: with
+                          none */
+    kli_compare_found found;
 } kli_output;
 
 typedef struct kli_problem {
@@ -51,6 +58,7 @@ typedef struct kli_problem {
     bool pages_seen; /* kernels can reach `memory`: they work in it, or a device can read it */
     uint64_t seeds[KL_MAX_SETS];
     double scale;
+    kl_memory generated;            /* what the task's own Python made last; no candidate maps it */
     kli_draw draws[KL_MAX_TENSORS]; /* inputs that a device draws; KLI_DRAW_NONE: drawn here */
     bool is_drawn;                  /* any of them */
     bool in_pages[KL_MAX_SETS];     /* the shared pages hold all of the set */
@@ -61,6 +69,7 @@ typedef struct kli_problem {
     bool answers_stay;                   /* with the oracle, on its device; see answers.c */
     uint32_t n_answers;                  /* slots of the oracle */
     uint32_t answer_of[KL_MAX_ANSWERS];  /* 1 + the set whose answer lies there; 0: none's */
+    bool is_given;                       /* the oracle's process has the inputs of all sets */
     kli_output outputs[KL_MAX_SETS + 1]; /* by slot */
     bool is_right[KL_MAX_SETS];          /* by set: outputs with this print, over any poison */
     uint64_t right_print[KL_MAX_SETS];
@@ -120,22 +129,40 @@ kl_machine_lock_state kli_machine_lock_exclusive(
 void kli_machine_lock_release(kli_machine_lock *t);
 void kli_machine_lock_close(kli_machine_lock *t);
 
+/* Work on a thread of its own; the arena that it uses is nobody else's meanwhile. */
+typedef struct kli_aside {
+    void (*work)(struct kli_aside *s);
+    const char *what;    /* told to gates that wait */
+    int64_t patience_ns; /* behind a gate that times on these cores, then it is left undone; 0: that
+                            of every gate, then it is done */
+    int core;            /* of runners; -1: there is no other, and no thread */
+    pthread_t thread;
+    bool running;
+    atomic_bool unwanted; /* the verdict ends without an answer */
+} kli_aside;
+
+/* What the candidate's artefact holds for readers, while the kernel is checked. */
+typedef struct {
+    kli_aside aside; /* first */
+    kl_arena *arena; /* NULL: there is nothing to wait for */
+    const kl_kernel *kernel;
+    kl_artefact artefact;
+} kli_description;
+
 /* What the verdict after this one will find done. */
 typedef struct {
+    kli_aside aside; /* first */
     kl_arena *arena;
     kl_gate_job job;
     const kl_device *device;
     const kl_workload *workload;
-    int core; /* of runners */
-    pthread_t thread;
-    bool running;
-    atomic_bool unwanted; /* this verdict ends without an answer */
 } kli_next;
 
 /* Everything one verdict needs while it is made. */
 typedef struct kli_evaluation {
     struct kl_gate *gate;
     kl_arena *arena;
+    kli_executable *generator; /* of inputs that the task's own Python makes */
     const kl_task *task;
     const kl_kernel *kernel;
     const kl_gate_opts *opts;
@@ -158,6 +185,7 @@ typedef struct kli_evaluation {
         run_ns;    /* time inside kernels (candidate, oracle, baselines), for the overhead figure */
     int64_t clock; /* start of the current stage */
     kli_machine_lock machine_lock; /* shared while it checks, alone while it times */
+    kli_description description;
     kli_next next;
 } kli_evaluation;
 
@@ -218,12 +246,17 @@ int kli_last_core(void); /* that this thread may use; -1 when there is but one *
 /* inputs.c */
 void kli_inputs_plan(kli_problem *s, const kli_evaluation *c); /* what is drawn where */
 /* A set by its seed: what no device draws. */
-kl_err kli_inputs_begin(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e);
+kl_err kli_inputs_begin(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e);
 /* The rest of it, unless the shared pages hold it. */
-kl_err kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e);
+kl_err kli_inputs_fill(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e);
 /* Sets [first, first + n) to where the kernels of an executable, which is bound, read them. */
-kl_err kli_inputs_send(kli_problem *s, const kli_evaluation *c, kli_executable *a, uint32_t first,
+kl_err kli_inputs_send(kli_problem *s, kli_evaluation *c, kli_executable *a, uint32_t first,
                        uint32_t n, kl_fault *fault, kl_error *e);
+
+/* generate.c */
+bool kli_inputs_are_generated(const kli_problem *s); /* some of them, by the task's own Python */
+/* Into the pages of a set, or where its mutable inputs are kept. */
+kl_err kli_inputs_generate(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e);
 
 /* answers.c */
 /* May they stay where the oracle computes them? */
@@ -249,6 +282,10 @@ kl_err kli_output_fetch(kli_problem *s, kli_executable *a, const uint32_t *slots
                         uint8_t poison, kl_fault *fault, kl_error *e);
 /* To the shared pages, unless it is there. */
 kl_err kli_output_bring(kli_problem *s, uint32_t slot, kl_error *e);
+/* What the oracle's device finds of outputs that were fetched, all at once: kept for the
+ * comparisons that follow.  Nothing is done where each has to be looked at by itself. */
+kl_err kli_answers_foresee(kli_problem *s, kli_evaluation *c, const uint32_t *sets,
+                           const uint32_t *slots, uint32_t n, kl_error *e);
 /* Compare output `i` in a slot with the answer for a set.  `*sure`: it is right, and `r` says how
  * right; else nothing is known, and the answer is on the heap for whoever looks next. */
 kl_err kli_answers_compare(bool *sure, kl_check_result *r, kli_problem *s, kli_evaluation *c,
@@ -361,6 +398,10 @@ kl_err kli_profile(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, k
 /* The calling thread uses the others; `old`: those that it could use. */
 void kli_leave_core(int cpu, cpu_set_t *old);
 
+/* aside.c */
+bool kli_aside_begin(kli_aside *s);            /* false: there is no thread */
+void kli_aside_end(kli_aside *s, bool wanted); /* waits until it is done, or has ended early */
+
 /* next.c */
 void kli_next_begin(kli_evaluation *c); /* when this verdict's own processes are started */
 /* Before it is timed: whatever was started for it is up. */
@@ -405,8 +446,8 @@ kl_err kli_evaluation_start_trusted(kli_evaluation *c, kl_error *e);
 void kli_evaluation_seed(kli_evaluation *c, uint64_t given); /* 0: a fresh one */
 kl_err kli_oracle_missing(const kli_evaluation *c, kl_str why,
                           kl_error *e); /* KL_ENODEV, with what mends it */
-kl_str kli_evaluation_python_script(
-    kli_evaluation *c, kl_error *e); /* the definition's Python as a file; empty: there is none */
+/* The definition's Python with `ending` behind it, as a file; empty: there is none. */
+kl_str kli_evaluation_python_script(kli_evaluation *c, kl_str ending, kl_error *e);
 void kli_evaluation_degrade(kli_evaluation *c, const char *fmt, ...) KL_PRINTF(2, 3);
 void kli_evaluation_stage(kli_evaluation *c, kl_stage stage, const char *text);
 void kli_evaluation_stage_end(kli_evaluation *c,

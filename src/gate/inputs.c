@@ -32,37 +32,42 @@ static bool drawn_there(const kli_problem *s, uint32_t i) {
     return s->draws[i].kind != KLI_DRAW_NONE;
 }
 
+static bool keep_mutable(kli_problem *s, uint32_t i, uint32_t set) {
+    void **kept = &s->pristine[set][i];
+    if (!kli_is_mutable(&s->plan, i)) return false;
+    if (!*kept) *kept = malloc(s->plan.tensors[i].bytes + 1);
+    if (!*kept) kl_oom(s->plan.tensors[i].bytes);
+    return true;
+}
+
 static kl_err fill_tensor(kli_problem *s, const kli_evaluation *c, uint32_t i, uint32_t set,
                           kl_error *e) {
-    const bool is_mutable = kli_is_mutable(&s->plan, i);
-    void **kept = &s->pristine[set][i];
-    if (is_mutable && !*kept) {
-        *kept = malloc(s->plan.tensors[i].bytes + 1);
-        if (!*kept) kl_oom(s->plan.tensors[i].bytes);
-    }
-    void *data = is_mutable ? *kept : kli_memory_input(&s->memory, &s->plan, i, set);
+    const bool is_mutable = keep_mutable(s, i, set);
+    if (s->workload->dists[i].kind == KL_DIST_CUSTOM) return KL_OK;
+    void *data = is_mutable ? s->pristine[set][i] : kli_memory_input(&s->memory, &s->plan, i, set);
     return kl_task_fill(data, s->task, s->workload, (int)i, s->seeds[set], s->scale,
                         c->opts->threads, e);
 }
 
-static kl_err fill_set(kli_problem *s, const kli_evaluation *c, uint32_t set, bool there,
-                       kl_error *e) {
+static kl_err fill_set(kli_problem *s, kli_evaluation *c, uint32_t set, bool there, kl_error *e) {
     kl_err err = KL_OK;
     for (uint32_t i = 0; !err && i < s->plan.n_tensors; i++)
         if ((kli_is_input(&s->plan, i) || kli_is_mutable(&s->plan, i)) &&
             drawn_there(s, i) == there)
             err = fill_tensor(s, c, i, set, e);
-    return err;
+    const bool makes = !there && kli_inputs_are_generated(s);
+    return err || !makes ? err : kli_inputs_generate(s, c, set, e);
 }
 
-kl_err kli_inputs_begin(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e) {
+kl_err kli_inputs_begin(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     KL_ASSERT(set < s->n_sets);
     s->in_pages[set] = !s->is_drawn;
+    s->is_given = false;
     if (set == s->proof) s->has_proof = false;
     return fill_set(s, c, set, false, e);
 }
 
-kl_err kli_inputs_fill(kli_problem *s, const kli_evaluation *c, uint32_t set, kl_error *e) {
+kl_err kli_inputs_fill(kli_problem *s, kli_evaluation *c, uint32_t set, kl_error *e) {
     KL_ASSERT(set < s->n_sets);
     if (s->in_pages[set]) return KL_OK;
     const kl_err err = fill_set(s, c, set, true, e);
@@ -91,7 +96,7 @@ static void *draw_share(void *ctx) {
 }
 
 static void draw_range(const kli_draw *d, void *data, int64_t from, int64_t to) {
-    enum { MOST = 8, LEAST_ELEMS = 1 << 14 }; /* fewer are drawn before a thread is up */
+    enum { MOST = 8, LEAST_ELEMS = 1 << 11 }; /* fewer are drawn before a thread is up */
     proof_share shares[MOST];
     const int64_t n = (to - from) / LEAST_ELEMS + 1, k = n < MOST ? n : MOST;
     for (int64_t i = 0; i < k; i++) {
@@ -135,7 +140,7 @@ static kl_err draw_there(kli_problem *s, const kli_evaluation *c, kli_executable
     return kli_runner_draw(a->runner, fault, &q, drawn, e);
 }
 
-kl_err kli_inputs_send(kli_problem *s, const kli_evaluation *c, kli_executable *a, uint32_t first,
+kl_err kli_inputs_send(kli_problem *s, kli_evaluation *c, kli_executable *a, uint32_t first,
                        uint32_t n, kl_fault *fault, kl_error *e) {
     bool drawn = false;
     kl_err err = s->is_drawn ? draw_there(s, c, a, first, n, &drawn, fault, e) : KL_OK;

@@ -8,7 +8,7 @@
  * Its task's processes, those of oracle and baseline, likewise, and those of every task that is
  * known to come.
  *
- * Its code is compiled for a device on a thread of its own, into the compile cache.
+ * Its code is compiled for a device on a thread of its own (aside.c), into the compile cache.
  *
  * Nothing else runs on a device while this verdict is timed there: every process that was started,
  * for it or for another, is up by then and waits for a request, or is held; a context without work
@@ -21,13 +21,7 @@
 
 #include "base/log.h"
 
-#include <errno.h>
-#include <time.h>
-
-enum {
-    MOST_TRUSTED = 3, /* processes of a task: oracle, reference, baseline */
-    LOOK_SECONDS = 1  /* between two looks whether the user wants to stop */
-};
+enum { MOST_TRUSTED = 3 }; /* processes of a task: oracle, reference, baseline */
 static const int64_t PROCESS_OF_BYTES = 2ll << 30;  /* likewise, for tasks that come later */
 static const int64_t SPARE_OF_BYTES = 32ll << 30;   /* one for so much of a device's memory */
 static const int64_t NEXT_PATIENCE_NS = 1000000000; /* behind a gate that times on these cores */
@@ -129,29 +123,14 @@ void kli_next_go_on(kli_evaluation *c) {
 
 /* ---- its code ---------------------------------------------------------------------------- */
 
-static void compile_next(kli_next *n) {
+static void compile_next(kli_aside *s) {
+    const kli_next *n = (kli_next *)s;
     const kl_gate_job *j = &n->job;
     kl_artefact artefact;
     kl_error e = {0};
     if (kli_compile(&artefact, n->arena, n->device, j->kernel, j->task, n->workload,
                     &j->opts.compile, &e))
         kli_debug("%.*s was not compiled ahead: %s", KL_STR_ARG(j->kernel->path), e.message);
-}
-
-static bool is_unwanted(void *ctx) { return atomic_load(&((kli_next *)ctx)->unwanted); }
-
-static void *next_thread(void *ctx) {
-    kli_next *n = ctx;
-    const kl_monitor watch = {.cancelled = is_unwanted, .ctx = n};
-    kli_machine_lock lock;
-    cpu_set_t all;
-    (void)kl_monitor_use(&watch);
-    kli_leave_core(n->core, &all);
-    kli_machine_lock_open(&lock, "compile ahead", false);
-    lock.limit_ns = NEXT_PATIENCE_NS;
-    if (kli_machine_lock_shared(&lock) == KL_MACHINE_LOCK_TAKEN) compile_next(n);
-    kli_machine_lock_close(&lock);
-    return NULL;
 }
 
 /* Code for a CPU is compiled in less time than it takes to wait for a core. */
@@ -164,7 +143,7 @@ static bool place_next(kli_next *n, kli_evaluation *c, const kl_gate_job *j) {
     if (kli_evaluation_place(&next, &n->job.opts, kl_ignored())) return false;
     n->device = next.device;
     n->workload = next.workload;
-    return next.backend->on == KL_ON_GPU && !next.backend->shared_memory && n->core >= 0;
+    return next.backend->on == KL_ON_GPU && !next.backend->shared_memory;
 }
 
 void kli_next_begin(kli_evaluation *c) {
@@ -173,27 +152,20 @@ void kli_next_begin(kli_evaluation *c) {
     start_next(c);
     for (const kl_gate_job *later = j; later; later = later->opts.next) start_trusted(c, later);
     if (!j || j->opts.compile.no_cache) return;
-    KL_ASSERT(!n->running && !n->arena);
-    *n = (kli_next){.arena = kl_arena_new(), .job = *j, .core = c->gate->core};
-    n->running = place_next(n, c, j) && pthread_create(&n->thread, NULL, next_thread, n) == 0;
-}
-
-/* The thread has a watch of its own, so this one looks whether the user wants to stop. */
-static void end_next_thread(kli_next *n) {
-    struct timespec until;
-    do {
-        if (kli_interrupted()) atomic_store(&n->unwanted, true);
-        (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += LOOK_SECONDS;
-    } while (pthread_clockjoin_np(n->thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
+    KL_ASSERT(!n->arena);
+    *n = (kli_next){.aside = {.work = compile_next,
+                              .what = "compile ahead",
+                              .patience_ns = NEXT_PATIENCE_NS,
+                              .core = c->gate->core},
+                    .arena = kl_arena_new(),
+                    .job = *j};
+    if (place_next(n, c, j)) (void)kli_aside_begin(&n->aside);
 }
 
 void kli_next_end(kli_evaluation *c, bool wanted) {
     kli_next *n = &c->next;
-    atomic_store(&n->unwanted, !wanted);
-    if (n->running) end_next_thread(n);
-    if (n->arena) kl_arena_free(n->arena);
+    kli_aside_end(&n->aside, wanted);
+    kl_arena_free(n->arena);
     n->arena = NULL;
-    n->running = false;
     if (wanted) start_next(c);
 }

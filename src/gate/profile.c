@@ -52,8 +52,8 @@ static kl_err compare_with_opponent(kli_evaluation *c, kli_problem *real, kli_ch
     kl_fault fault = {0};
     kli_check_outcome own = {.ok = true};
     int64_t wall = 0;
-    kl_err err = kli_compile(&opponent.artefact, c->arena, c->device, opponent.kernel, c->task,
-                             c->workload, &c->opts->compile, e);
+    kl_err err = kli_compile_code(&opponent.artefact, c->arena, c->device, opponent.kernel, c->task,
+                                  c->workload, &c->opts->compile, e);
     if (err) return err;
     if (!opponent.artefact.ok || opponent.artefact.suspicious.len)
         return kl_fail(e, KL_EBASELINE, opponent.name.ptr,
@@ -113,7 +113,7 @@ static kl_err reference_baseline(kli_evaluation *c, kli_problem *real, kli_check
                                  kl_error *e) {
     const char *requested = c->opts->baseline;
     if (c->task->n_baselines || (requested && strcmp(requested, "all") != 0)) return KL_OK;
-    const kl_str script = kli_evaluation_python_script(c, e);
+    const kl_str script = kli_evaluation_python_script(c, (kl_str){0}, e);
     return script.len ? one_baseline(c, real, KL_S("reference"), script, f, e) : KL_OK;
 }
 

@@ -256,13 +256,47 @@ static bool read_param(directive_reader *r) {
     return expect_end(r);
 }
 
-/* "let" NAME "=" expr */
+static bool read_dtype(directive_reader *r, kl_dtype *out) {
+    kl_str name;
+    if (!read_name(r, &name, "a data type")) return false;
+    if (kl_dtype_parse(out, name)) return true;
+    directive_fail(r, r->pos - name.len, "unknown data type '%s'", kli_show(name).text);
+    kl_hint(r->error, "data types: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 bool");
+    return false;
+}
+
+static bool read_let_type(directive_reader *r, kl_let *let) {
+    const char *at = r->pos;
+    let->real = true;
+    if (!read_dtype(r, &let->type)) return false;
+    if (let->type == KL_F32 || let->type == KL_F64) return true;
+    return directive_fail(r, at, "a let with a type is f32 or f64; without one it is an integer");
+}
+
+static bool any_real(void *ctx, kl_str name, double *out) {
+    (void)ctx, (void)name;
+    *out = 1;
+    return true;
+}
+
+/* Syntax only, as check_syntax. */
+static bool check_real_syntax(directive_reader *r, const kl_expr *expr) {
+    double ignored;
+    kl_err err = kli_real_eval(&ignored, expr->text, any_real, NULL, r->error);
+    if (err == KL_EPARSE) return !kli_rebase(r->error, r->kernel, expr);
+    *r->error = (kl_error){0};
+    return true;
+}
+
+/* "let" NAME [ ":" ( "f32" | "f64" ) ] "=" expr */
 static bool read_let(directive_reader *r) {
     kl_kernel *k = r->kernel;
     kl_let let = {0};
     if (!directive_has_room(r, k->n_lets, KL_MAX_LETS, "lets") ||
-        !read_new_name(r, &let.name, "a let") || !directive_expect(r, '=') ||
-        !read_expr(r, 0, &let.expr))
+        !read_new_name(r, &let.name, "a let") ||
+        (directive_take(r, ':') && !read_let_type(r, &let)) || !directive_expect(r, '=') ||
+        !read_span(r, 0, &let.expr) ||
+        !(let.real ? check_real_syntax(r, &let.expr) : check_syntax(r, &let.expr)))
         return false;
     k->lets[k->n_lets++] = let;
     return true;
@@ -273,15 +307,6 @@ static bool read_require(directive_reader *r) {
     kl_kernel *k = r->kernel;
     return directive_has_room(r, k->n_required, (int)KL_COUNT(k->required), "require lines") &&
            read_expr(r, 0, &k->required[k->n_required++]);
-}
-
-static bool read_dtype(directive_reader *r, kl_dtype *out) {
-    kl_str name;
-    if (!read_name(r, &name, "a data type")) return false;
-    if (kl_dtype_parse(out, name)) return true;
-    directive_fail(r, r->pos - name.len, "unknown data type '%s'", kli_show(name).text);
-    kl_hint(r->error, "data types: f64 f32 f16 bf16 f8e4m3 f8e5m2 i64 i32 i16 i8 u8 bool");
-    return false;
 }
 
 /* "buffer" NAME ":" DTYPE "[" list "]" [ "zero" ] */
@@ -488,6 +513,39 @@ static bool read_result(directive_reader *r) {
     return expect_end(r);
 }
 
+static bool is_cubin_name(kl_str s) {
+    if (!kl_str_ends(s, KL_S(".cubin")) || !kli_is_name_part(s.ptr[0])) return false;
+    for (size_t i = 0; i < s.len; i++)
+        if (!kli_is_name_part(s.ptr[i]) && s.ptr[i] != '.' && s.ptr[i] != '-') return false;
+    return true;
+}
+
+static bool is_sha256(kl_str s) {
+    for (size_t i = 0; i < s.len; i++)
+        if (!strchr("0123456789abcdef", s.ptr[i])) return false;
+    return s.len == 64;
+}
+
+/* "cubin" FILE SHA256: a file beside this one, never a path */
+static bool read_compiled(directive_reader *r) {
+    kl_kernel *k = r->kernel;
+    const char *at = r->pos;
+    if (!k->may_be_code) {
+        directive_fail(r, at, "only a baseline can be compiled code");
+        kl_hint(r->error, "name the file with --against, or as a baseline of the task");
+        return false;
+    }
+    if (k->cubin.len) return directive_fail(r, at, "cubin is given twice");
+    k->cubin = read_word(r);
+    if (!is_cubin_name(k->cubin))
+        return directive_fail(r, k->cubin.ptr,
+                              "expected the name of a .cubin file, without a path");
+    k->cubin_hash = read_word(r);
+    if (!is_sha256(k->cubin_hash))
+        return directive_fail(r, k->cubin_hash.ptr, "expected the file's sha256, in 64 digits");
+    return expect_end(r);
+}
+
 /* ---- launch ------------------------------------------------------------------------------ */
 
 static const list_form clauses[KL_CLAUSE_COUNT] = {
@@ -603,7 +661,18 @@ static bool check_wrapped(directive_reader *r, kl_arg *arg, kl_str inner) {
     return check_syntax(r, &arg->expr);
 }
 
-/* arg = [ NAME "=" ] value
+/* "&": what follows lies behind the argument before it, in a struct that is passed by value. */
+static bool take_joint(directive_reader *r, kl_launch *launch, kl_arg *arg) {
+    directive_skip_space(r);
+    const char *at = r->pos;
+    arg->joined = directive_take(r, '&');
+    if (!arg->joined || (r->kernel->may_be_code && launch->n_args)) return true;
+    return directive_fail(r, at,
+                          launch->n_args ? "only compiled code takes structs: no source here"
+                                         : "there is no argument before the first");
+}
+
+/* arg = [ "&" ] [ NAME "=" ] value
  * value = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "("
  * expr
  * ")" | "dtype" "(" NAME ")" | "None" | "True" | "False" | TEXT */
@@ -611,7 +680,7 @@ static bool read_arg(directive_reader *r, kl_launch *launch) {
     if (!directive_has_room(r, launch->n_args, KL_MAX_ARGS, "arguments")) return false;
     kl_arg *arg = &launch->args[launch->n_args];
     kl_str inner;
-    if (!read_span(r, ')', &arg->expr)) return false;
+    if (!take_joint(r, launch, arg) || !read_span(r, ')', &arg->expr)) return false;
     launch->n_args++;
     directive_take_name(arg);
     if (arg->name.len && !r->kernel->surface->named_args)
@@ -714,6 +783,7 @@ static const directive directives[] = {
     {"surface", "surface NAME", true, directive_read_surface},
     {"nondeterministic", "nondeterministic", false, read_nondeterministic},
     {"result", "result f32 or result f64", false, read_result},
+    {"cubin", "cubin NAME.cubin SHA256", true, read_compiled},
     {"launch", "launch FUNCTION clause(...) ... args(...)", false, read_launch},
 };
 
@@ -724,7 +794,8 @@ static const directive *directive_find_directive(directive_reader *r, kl_str wor
     for (size_t i = 0; i < KL_COUNT(directives); i++) {
         const kl_str name = kl_str_of(directives[i].name);
         const bool here = !directives[i].own || kli_surface_has_directive(r->kernel->surface, name);
-        if (here) known[n++] = name;
+        if (here && (directives[i].read != read_compiled || r->kernel->may_be_code))
+            known[n++] = name;
         if (!kl_str_eq(word, name)) continue;
         if (here) return &directives[i];
         elsewhere = true;

@@ -316,6 +316,38 @@ static void test_kernel_directive__trusted_may_use_any_flag_and_oracles_a_result
     assert_int_equal(kernel->result, KL_F64);
 }
 
+#define SOME_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void test_kernel_directive__compiled_code_is_for_baselines(void **state) {
+    const kl_kernel_opts may = {.may_be_code = true};
+    static const char launch[] = "//! launch f grid(1) block(1) args(A, &B, 3)\n";
+    static const struct {
+        const char *line, *why;
+    } rows[] = {{"../a.cubin " SOME_HASH, "without a path"},
+                {"/a.cubin " SOME_HASH, "without a path"},
+                {".cubin " SOME_HASH, "without a path"},
+                {"a.so " SOME_HASH, "without a path"},
+                {"a.cubin 12", "sha256"},
+                {"a.cubin", "sha256"},
+                {"a.cubin " SOME_HASH " b", "unexpected text"}};
+    (void)state;
+    kl_str text = kl_arena_printf(arena, "//! cubin a.cubin %s\n%s", SOME_HASH, launch);
+    assert_err(KL_EPARSE, kl_kernel_parse(&kernel, arena, text, KL_S("k.cu"), NULL, NULL, &e));
+    assert_non_null(strstr(e.message, "only a baseline"));
+    assert_ok(kl_kernel_parse(&kernel, arena, text, KL_S("k.cu"), NULL, &may, &e));
+    assert_true(kl_str_eq(kernel->cubin, KL_S("a.cubin")));
+    assert_false(kernel->launches[0].args[0].joined || kernel->launches[0].args[2].joined);
+    assert_true(kernel->launches[0].args[1].joined);
+    text = kl_str_of(launch);
+    assert_err(KL_EPARSE, kl_kernel_parse(&kernel, arena, text, KL_S("k.cu"), NULL, NULL, &e));
+    assert_non_null(strstr(e.message, "only compiled code takes structs"));
+    for (size_t i = 0; i < KL_COUNT(rows); i++) {
+        text = kl_arena_printf(arena, "//! cubin %s\n%s", rows[i].line, launch);
+        assert_err(KL_EPARSE, kl_kernel_parse(&kernel, arena, text, KL_S("k.cu"), NULL, &may, &e));
+        if (!strstr(e.message, rows[i].why)) fail_msg("%s: %s", rows[i].line, e.message);
+    }
+}
+
 static void test_kernel_surfaces__table_is_complete(void **state) {
     (void)state;
     int n = 0;
@@ -432,6 +464,7 @@ int main(void) {
         KIT_TEST(test_kernel_directive__surface_conflict),
         KIT_TEST(test_kernel_directive__override_errors_name_the_params),
         KIT_TEST(test_kernel_directive__trusted_may_use_any_flag_and_oracles_a_result),
+        KIT_TEST(test_kernel_directive__compiled_code_is_for_baselines),
         KIT_TEST(test_kernel_surfaces__table_is_complete),
         KIT_TEST(test_kernel_surfaces__flags_carry_no_path_and_no_list),
         KIT_TEST(test_kernel_ident__ignores_directive_white_space_and_path_alone),

@@ -123,6 +123,7 @@ kl_err kl_kernel_parse(kl_kernel **out, kl_arena *a, kl_str text, kl_str path,
         return kl_hint(e, "kernel files end in %s", kl_surface_endings(a).ptr);
     }
     k->trusted = o->trusted || o->oracle;
+    k->may_be_code = o->may_be_code || k->trusted;
     k->result = o->oracle ? KL_F64 : 0;
     kl_err err = read_kernel(k, a, surface != NULL, o, e);
     KL_ASSERT(err || (k->n_launches > 0 && k->hash[0]));

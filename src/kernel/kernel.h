@@ -23,6 +23,8 @@ typedef struct {
 typedef struct {
     kl_str name;
     kl_expr expr;
+    bool real; /* of numbers, not of integers; `type`: what it is passed as */
+    kl_dtype type;
 } kl_let;
 
 typedef struct {
@@ -65,6 +67,7 @@ typedef enum {
 typedef struct {
     kl_arg_kind kind;
     kl_str name;  /* the parameter that it is for; empty: by its place */
+    bool joined;  /* lies behind the argument before it, in one parameter */
     kl_expr expr; /* the text between the parentheses, or the whole argument */
 } kl_arg;
 
@@ -111,9 +114,12 @@ struct kl_kernel {
     int n_flags;
     kl_expr threads; /* empty: 1 */
     bool nondeterministic;
-    kl_dtype result; /* oracles: dtype of float outputs (KL_F64 default); candidates: 0 */
-    bool trusted;    /* part of a task: oracle or baseline */
-    char hash[65];   /* identity: surface, source, flags, param values */
+    kl_dtype result;   /* oracles: dtype of float outputs (KL_F64 default); candidates: 0 */
+    bool trusted;      /* part of a task: oracle or baseline */
+    bool may_be_code;  /* the file may name a cubin in the place of its source */
+    kl_str cubin;      /* a file beside this one; empty: what is compiled is the source */
+    kl_str cubin_hash; /* its sha256 in hexadecimal digits */
+    char hash[65];     /* identity: surface, source, flags, param values */
 };
 
 /* ---- plan: everything evaluated for one workload; what a worker is told ------------------ */
@@ -143,7 +149,7 @@ typedef enum { KL_ROLE_INPUT, KL_ROLE_OUTPUT, KL_ROLE_MUTABLE, KL_ROLE_SCALAR } 
 #include "kernel/plan.def"
 
 #define KL_PLAN_MAGIC 0x4e4c504bu
-#define KL_PLAN_VERSION 3u
+#define KL_PLAN_VERSION 4u
 
 /* Evaluate every expression of `k` for workload `w`.  A kernel whose `require` fails, or whose plan
  * passes a device limit, is KL_EINVAL with the directive's line and caret: the gate turns it into

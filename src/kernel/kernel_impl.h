@@ -59,6 +59,12 @@ kli_kernel_shown kli_show(kl_str word);
  */
 kl_err kli_rebase(kl_error *e, const kl_kernel *k, const kl_expr *expr);
 
+/* real.c: an expression of real numbers.  Errors: KL_EPARSE; KL_EINVAL (a name that `lookup` does
+ * not know, no finite value). */
+typedef bool kli_real_lookup(void *ctx, kl_str name, double *out);
+KL_MUST_USE kl_err kli_real_eval(double *out, kl_str text, kli_real_lookup *lookup, void *ctx,
+                                 kl_error *e);
+
 /* plan.c: everything that one evaluation needs. */
 struct kli_planner {
     const kl_kernel *kernel;
@@ -68,8 +74,9 @@ struct kli_planner {
     kl_plan *plan;
     kl_error *error;
     int64_t lets[KL_MAX_LETS];
-    int n_lets;     /* evaluated so far */
-    kl_str unknown; /* name that the last evaluation looked for in vain */
+    double reals[KL_MAX_LETS]; /* of the lets that are real */
+    int n_lets;                /* evaluated so far */
+    kl_str unknown;            /* name that the last evaluation looked for in vain */
     int64_t buffer_dims[KL_MAX_BUFFERS][KL_MAX_DIMS];
 };
 
@@ -83,6 +90,8 @@ int kli_buffer_index(const kl_kernel *k, kl_str name);
 int kli_tensormap_index(const kl_kernel *k, kl_str name);
 bool kli_value_of(kli_planner *p, kl_str name,
                   int64_t *out); /* axis, param, let, device constant */
+/* The same as a number, scalar inputs and real lets too. */
+bool kli_real_of(void *planner, kl_str name, double *out);
 /* "tensors A B; buffers tmp": what has an address, into `out`. */
 void kli_list_pointers(kli_planner *p, char *out, size_t out_bytes);
 KL_MUST_USE kl_err kli_unknown_name(kli_planner *p, kl_str name, size_t offset, bool with_pointers);

@@ -45,23 +45,21 @@ static kl_err named_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     if ((i = kli_tensormap_index(p->kernel, name)) >= 0)
         return *out = (kl_value){.kind = KL_VALUE_TENSORMAP, .index = (uint32_t)i}, KL_OK;
     int64_t value;
+    if ((i = kli_let_index(p->kernel, name)) >= 0 && p->kernel->lets[i].real) {
+        const bool wide = p->kernel->lets[i].type == KL_F64;
+        return *out = (kl_value){.kind = wide ? KL_VALUE_F64 : KL_VALUE_F32, .f = p->reals[i]},
+               KL_OK;
+    }
     if (!kli_value_of(p, name, &value)) return kli_unknown_name(p, name, arg->expr.offset, true);
     return int32_argument(p, arg, value, out);
 }
 
 static kl_err real_argument(kli_planner *p, const kl_arg *arg, kl_value *out) {
     kl_str text = arg->expr.text;
-    int64_t whole;
     out->kind = arg->kind == KL_ARG_F32 ? KL_VALUE_F32 : KL_VALUE_F64;
     if (kli_parse_real(&out->f, text)) return KL_OK;
-    int tensor = kl_task_tensor(p->task, text);
-    if (tensor >= 0 && p->task->tensors[tensor].is_scalar) {
-        out->f = p->workload->scalars[tensor];
-        return KL_OK;
-    }
-    if (!kli_value_of(p, text, &whole)) return kli_unknown_name(p, text, arg->expr.offset, false);
-    out->f = (double)whole;
-    return KL_OK;
+    if (kli_real_of(p, text, &out->f)) return KL_OK;
+    return kli_unknown_name(p, text, arg->expr.offset, false);
 }
 
 /* Nothing is passed; the index is the element type, for the compiler. */
@@ -179,7 +177,10 @@ static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *ou
     const kl_surface *s = p->kernel->surface;
     for (int d = 0; d < 3 && !s->shape; d++) out->grid[d] = out->block[d] = out->cluster[d] = 1;
     kl_err err = s->shape ? s->shape(p, l, out) : KL_OK;
-    for (int i = 0; i < l->n_args && !err; i++) err = plan_argument(p, &l->args[i], &out->args[i]);
+    for (int i = 0; i < l->n_args && !err; i++) {
+        err = plan_argument(p, &l->args[i], &out->args[i]);
+        if (l->args[i].joined) out->joined[i / 32] |= 1u << i % 32;
+    }
     out->n_args = (uint32_t)l->n_args;
     return err ? err : check_local(p, l, out);
 }

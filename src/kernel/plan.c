@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_impl.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,8 +47,20 @@ bool kli_value_of(kli_planner *p, kl_str name, int64_t *out) {
     if (i >= 0) return *out = p->workload->axes[i], true;
     if ((i = kli_param_index(p->kernel, name)) >= 0) return *out = p->kernel->params[i].value, true;
     i = kli_let_index(p->kernel, name);
-    if (i >= 0 && i < p->n_lets) return *out = p->lets[i], true;
+    if (i >= 0 && i < p->n_lets && !p->kernel->lets[i].real) return *out = p->lets[i], true;
     return i < 0 && device_constant(&p->limits, name, out);
+}
+
+bool kli_real_of(void *planner, kl_str name, double *out) {
+    kli_planner *p = planner;
+    int64_t whole;
+    const int let = kli_let_index(p->kernel, name), tensor = kl_task_tensor(p->task, name);
+    if (let >= 0 && let < p->n_lets && p->kernel->lets[let].real) return *out = p->reals[let], true;
+    if (tensor >= 0 && p->task->tensors[tensor].is_scalar)
+        return *out = p->workload->scalars[tensor], true;
+    if (kli_value_of(p, name, &whole)) return *out = (double)whole, true;
+    p->unknown = name;
+    return false;
 }
 
 static bool plan_look_up(void *ctx, kl_str name, int64_t *value) {
@@ -133,7 +146,12 @@ static bool explain_name(kli_planner *p, kl_str name, bool with_pointers) {
     int let = kli_let_index(k, name), tensor = kl_task_tensor(p->task, name);
     int64_t ignored;
     kl_device_limits every = {1, 1, 1, 1, 1};
-    if (let >= 0)
+    if (let >= 0 && let < p->n_lets && k->lets[let].real)
+        kl_hint(p->error,
+                "'%.*s' is a real number, which args(...) and lets with a type can name, "
+                "expressions of integers cannot",
+                KL_STR_ARG(name));
+    else if (let >= 0)
         kl_hint(p->error, "the let '%.*s' is on line %d and may be used below it only",
                 KL_STR_ARG(name),
                 kli_line_number(k->source, (size_t)(k->lets[let].name.ptr - k->source.ptr)));
@@ -209,14 +227,27 @@ static kl_err hint_values(kli_planner *p, kl_err err, const kl_expr *expr) {
     return err;
 }
 
-kl_err kli_eval(kli_planner *p, int64_t *out, const kl_expr *expr) {
-    p->unknown = (kl_str){0};
-    kl_err err = kl_expr_eval(out, expr->text, plan_look_up, p, p->error);
+/* What evaluating `expr` ended with, told at its place in the source. */
+static kl_err evaluated(kli_planner *p, const kl_expr *expr, kl_err err) {
     if (!err) return KL_OK;
     if (p->unknown.ptr)
         return kli_unknown_name(p, p->unknown,
                                 expr->offset + (size_t)(p->unknown.ptr - expr->text.ptr), false);
     return hint_values(p, kli_rebase(p->error, p->kernel, expr), expr);
+}
+
+kl_err kli_eval(kli_planner *p, int64_t *out, const kl_expr *expr) {
+    p->unknown = (kl_str){0};
+    return evaluated(p, expr, kl_expr_eval(out, expr->text, plan_look_up, p, p->error));
+}
+
+static kl_err eval_real(kli_planner *p, double *out, const kl_let *let) {
+    KL_ASSERT(let->real && (let->type == KL_F32 || let->type == KL_F64));
+    p->unknown = (kl_str){0};
+    kl_err err =
+        evaluated(p, &let->expr, kli_real_eval(out, let->expr.text, kli_real_of, p, p->error));
+    if (err || let->type == KL_F64 || isfinite((float)*out)) return err;
+    return kli_plan_fail(p, KL_EINVAL, let->expr.offset, "%g does not fit float32", *out);
 }
 
 kl_err kli_eval_range(kli_planner *p, int64_t *out, const kl_expr *expr, const char *what,
@@ -310,7 +341,8 @@ static kl_err plan_tensors(kli_planner *p) {
 static kl_err plan_lets(kli_planner *p) {
     kl_err err = KL_OK;
     for (int i = 0; i < p->kernel->n_lets && !err; i++) {
-        err = kli_eval(p, &p->lets[i], &p->kernel->lets[i].expr);
+        const kl_let *let = &p->kernel->lets[i];
+        err = let->real ? eval_real(p, &p->reals[i], let) : kli_eval(p, &p->lets[i], &let->expr);
         KL_ASSERT(p->n_lets == i); /* a let sees those above it */
         if (!err) p->n_lets = i + 1;
     }

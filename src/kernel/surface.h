@@ -116,12 +116,24 @@ struct kl_surface {
      * Errors: KL_ENODEV (no compiler), KL_EISOLATION, KL_EIO.  NULL when `backends` is empty. */
     kl_err (*compile)(kl_artefact *out, const kl_compile_job *job, kl_error *e);
 
+    /* What a build elsewhere tells its compiler, so that it makes what `compile` makes: flags in
+     * `a`, NULL-terminated, without macros and file names.  Called for exports.  NULL: they hold
+     * what was compiled, or there are none. */
+    const char *const *(*build_flags)(kl_arena *a, const kl_kernel *k);
+
     /* Read the features of what was compiled, and look for what must not be there (constructors,
      * forbidden symbols, launches from the device): fills `features`, `suspicious`, `refused`.
+     * Whatever refuses or accuses is said here.
      * Called after each successful compile, and again for native code that another host brought:
      * then out->cached, and nothing lies beside the artefact.  Errors: KL_EIO, KL_EPARSE.
      * NULL when `compile` is. */
     kl_err (*inspect)(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
+
+    /* Read again, from a copy with nothing beside it, what takes long and is for readers alone:
+     * fills `features`, with "disassembled" among them, and `hot_loop`.  Called once for an
+     * artefact of the cache, after `inspect`; a gate checks the kernel meanwhile.  Errors: KL_EIO,
+     * KL_EINTR.  NULL: `inspect` reads all. */
+    kl_err (*describe)(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
 };
 
 /* May a candidate ask for this flag? */

@@ -14,24 +14,28 @@
 
 #define MAX_BREAKPOINTS 4
 
-/* The n-th wish for a breakpoint of `wishes` is granted: the first, which is what all conversations
+/* Of the wishes for a breakpoint those are granted: the first, which is what all conversations
  * share, and the last three. */
-static bool granted(int n, int wishes) { return n == 0 || n > wishes - MAX_BREAKPOINTS; }
+bool kli_cache_granted(const kl_request *q, int turn) {
+    int before = 0, wishes = 0;
+    for (int i = 0; i < q->n; i++) {
+        before += i < turn && q->messages[i].cache;
+        wishes += q->messages[i].cache;
+    }
+    return q->messages[turn].cache && (before == 0 || before > wishes - MAX_BREAKPOINTS);
+}
 
-static json_t *anthropic_block(kl_str text, bool cache) {
+json_t *kli_text_block(kl_str text, bool cache) {
     json_t *o = json_pack("{ss so}", "type", "text", "text", kli_json_str(kli_said(text)));
     if (cache) json_object_set_new(o, "cache_control", json_pack("{ss}", "type", "ephemeral"));
     return o;
 }
 
-static json_t *anthropic_body(const char *model, const kl_request *q) {
-    json_t *o = json_object(), *system = json_array(), *messages = json_array();
-    int wishes = 0, seen = 0;
-    for (int i = 0; i < q->n; i++) wishes += q->messages[i].cache;
+void kli_anthropic_turns(json_t *o, const kl_request *q) {
+    json_t *system = json_array(), *messages = json_array();
     for (int i = 0; i < q->n; i++) {
         const kl_message *m = &q->messages[i];
-        json_t *text = anthropic_block(m->text, m->cache && granted(seen, wishes));
-        seen += m->cache;
+        json_t *text = kli_text_block(m->text, kli_cache_granted(q, i));
         if (m->role == KL_ROLE_SYSTEM) {
             json_array_append_new(system, text);
             continue;
@@ -39,25 +43,29 @@ static json_t *anthropic_body(const char *model, const kl_request *q) {
         json_array_append_new(
             messages, json_pack("{ss s[o]}", "role", kli_role_name(m->role), "content", text));
     }
-    json_object_set_new(o, "model", kli_json_str(kl_str_of(model)));
     json_object_set_new(o, "max_tokens", json_integer(q->max_tokens));
     if (json_array_size(system))
         json_object_set_new(o, "system", system);
     else
         json_decref(system);
     json_object_set_new(o, "messages", messages);
+}
+
+static json_t *anthropic_body(const char *model, const kl_request *q) {
+    json_t *o = json_pack("{so}", "model", kli_json_str(kl_str_of(model)));
+    kli_anthropic_turns(o, q);
     json_object_set_new(o, "stream", json_true());
     return o;
 }
 
 /* Cumulative: what a later event says replaces what an earlier one said. */
-static void anthropic_take_usage(kli_stream *s, const json_t *usage) {
+void kli_anthropic_usage(kli_stream *s, const json_t *usage) {
     if (kli_tokens(&s->usage.input, usage, "input_tokens")) s->has_input = true;
     (void)kli_tokens(&s->usage.cache_read, usage, "cache_read_input_tokens");
     kli_tokens_written(&s->usage, usage);
 }
 
-static kl_stop stop_of(kl_str reason) {
+kl_stop kli_anthropic_stop(kl_str reason) {
     if (kl_str_eq(reason, KL_S("max_tokens")) ||
         kl_str_eq(reason, KL_S("model_context_window_exceeded")))
         return KL_STOP_TRUNCATED;
@@ -76,20 +84,20 @@ static void on_message_delta(kli_stream *s, const json_t *data) {
     const kl_str reason =
         kli_json_text_or(json_object_get(data, "delta"), "stop_reason", (kl_str){0});
     if (reason.len) {
-        s->stop = stop_of(reason);
+        s->stop = kli_anthropic_stop(reason);
         s->finished = true;
     }
-    anthropic_take_usage(s, usage);
+    kli_anthropic_usage(s, usage);
     if (kli_tokens(&s->usage.output, usage, "output_tokens")) s->has_output = true;
 }
 
-static void anthropic_event(kli_stream *s, const json_t *data) {
+void kli_anthropic_event(kli_stream *s, const json_t *data) {
     const kl_str type = kli_json_text_or(data, "type", (kl_str){0});
     if (kl_str_eq(type, KL_S("message_start"))) {
         const json_t *message = json_object_get(data, "message");
         s->begun = true;
         kli_stream_model(s, json_object_get(message, "model"));
-        anthropic_take_usage(s, json_object_get(message, "usage"));
+        kli_anthropic_usage(s, json_object_get(message, "usage"));
     } else if (kl_str_eq(type, KL_S("content_block_start")) ||
                kl_str_eq(type, KL_S("content_block_delta"))) {
         const json_t *part = json_object_get(data, type.len == 19 ? "delta" : "content_block");
@@ -117,18 +125,25 @@ static const kli_shape ANTHROPIC_SHAPE = {
     .key_header = "x-api-key: ",
     .header = "anthropic-version: 2023-06-01",
     .body = anthropic_body,
-    .event = anthropic_event,
+    .event = kli_anthropic_event,
 };
 
 static kl_err anthropic_open(void **self, kl_arena *a, const char *rest, kl_error *e) {
     return kli_http_open(self, a, &ANTHROPIC_SHAPE, rest, e);
 }
 
+static bool anthropic_ready(kl_str *found, kl_arena *a) {
+    return kli_http_ready(found, a, &ANTHROPIC_SHAPE);
+}
+
 const kl_provider kli_anthropic = {
     .name = "anthropic",
     .spec = "anthropic:MODEL",
     .doc = "the Messages API of Anthropic or of any server that speaks it (ANTHROPIC_BASE_URL)",
+    .example = "anthropic:claude-opus-4-6",
+    .name_at = KL_NAME_REST,
     .open = anthropic_open,
     .ask = kli_http_ask,
+    .ready = anthropic_ready,
     .model_name = kli_http_model_name,
 };

@@ -67,6 +67,7 @@ const kl_provider kli_builtin = {
     .name = "builtin",
     .spec = "builtin",
     .doc = "no model: mechanical simplifications, free and without a network",
+    .example = "builtin",
     .repeatable = true,
     .open = builtin_open,
     .ask = builtin_ask,

@@ -2,12 +2,14 @@
  *
  *   command:claude -p --output-format json --model claude-opus-4-6
  *   command:codex exec --json -
+ *   command:gemini --output-format json -m gemini-2.5-pro
+ *   command:opencode run --format json -m anthropic/claude-opus-4-6
  *
  * The words are split at spaces and go to execve; there is no shell, so nothing in them is
  * expanded.  The program runs in a fresh empty folder: an agent that can read files must not find
  * the kernel that it is asked to derive anew, and must not change the user's.  What it costs is
- * what it says (claude), or its tokens times --priced-as; klineage cannot cap what happens inside
- * it, so give it its own cap (--max-budget-usd). Not here: reading what it printed
+ * what it says (claude, opencode), or its tokens times --priced-as; klineage cannot cap what
+ * happens inside it, so give it its own cap (--max-budget-usd). Not here: reading what it printed
  * (command_reply.c). SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/proc.h"
@@ -71,6 +73,24 @@ static void write_prompt(kl_buf *out, const kl_request *q) {
     kli_conversation_text(out, q);
 }
 
+#define LEAST_KEY_BYTES 16 /* a variable with less holds no secret */
+
+/* An agent has the keys of this environment, and some print what was refused. */
+static void hide_keys(kl_str said) {
+    static const char *const KEYS[] = {"ANTHROPIC_API_KEY",  "ANTHROPIC_AUTH_TOKEN",
+                                       "OPENAI_API_KEY",     "CODEX_API_KEY",
+                                       "GEMINI_API_KEY",     "GOOGLE_API_KEY",
+                                       "OPENROUTER_API_KEY", "CLOUDSDK_AUTH_ACCESS_TOKEN",
+                                       "LOCAL_API_KEY",      "AWS_BEARER_TOKEN_BEDROCK"};
+    for (size_t i = 0; i < KL_COUNT(KEYS); i++) {
+        const char *key = getenv(KEYS[i]);
+        const size_t len = key ? strlen(key) : 0;
+        char *at = (char *)(uintptr_t)said.ptr, *end = at + said.len; /* read for us alone */
+        while (len >= LEAST_KEY_BYTES && at && (at = memmem(at, (size_t)(end - at), key, len)))
+            memset(at, '*', len);
+    }
+}
+
 /* The last lines of what it complained about. */
 static kl_str last_words(const kli_proc_result *r) {
     const kl_str s = kl_str_trim(r->err.len ? r->err : r->out);
@@ -120,6 +140,8 @@ static kl_err command_ask(kl_reply *out, void *self, kl_arena *a, const kl_reque
     err = kli_proc_run(&r, scratch, &spec, e);
     kli_fs_remove_tree(folder.ptr);
     if (err == KL_ENOENT || err == KL_ESPAWN) out->billed_microusd = 0;
+    hide_keys(r.out);
+    hide_keys(r.err);
     if (!err) err = agent_ended(out, a, g, &r, q, e);
 done:
     kl_buf_fini(&prompt);
@@ -127,13 +149,28 @@ done:
     return err;
 }
 
+/* Which of the agents whose output is understood are here. */
+static bool command_ready(kl_str *found, kl_arena *a) {
+    static const char *const AGENTS[] = {"claude", "codex", "gemini", "opencode"};
+    kl_buf list = {0};
+    for (size_t i = 0; i < KL_COUNT(AGENTS); i++)
+        if (kli_fs_find_program(a, AGENTS[i]).len)
+            kl_buf_printf(&list, "%s%s", list.len ? ", " : "", AGENTS[i]);
+    const bool any = list.len > 0;
+    if (!any) kl_buf_printf(&list, "no claude, codex, gemini or opencode; any program will do");
+    *found = kl_arena_copy(a, kl_buf_str(&list));
+    kl_buf_fini(&list);
+    return any;
+}
+
 const kl_provider kli_command = {
     .name = "command",
     .spec = "command:PROGRAM ARGUMENTS",
-    .doc = "a program that reads the conversation on stdin and prints the answer, such as 'claude "
-           "-p' or 'codex exec'; "
-           "no shell",
+    .doc = "a program that reads the conversation on stdin and prints the answer; claude, codex, "
+           "gemini and opencode are understood for tokens and cost; no shell, an empty folder",
+    .example = "command:claude -p --output-format json --model claude-opus-4-6",
     .open = command_open,
     .ask = command_ask,
     .model_name = command_name,
+    .ready = command_ready,
 };

@@ -48,6 +48,18 @@ static void test_model_command__it_runs_in_an_empty_folder(void **state) {
     assert_str(r.text, "hello\n");
 }
 
+static void test_model_command__a_key_that_an_agent_prints_is_starred(void **state) {
+    (void)state;
+    kl_reply r;
+    setenv("GEMINI_API_KEY", "AIza-01234567890", 1);
+    assert_ok(ask(&r, "command:printenv GEMINI_API_KEY"));
+    assert_str(r.text, "****************\n");
+    assert_err(KL_EMODEL, ask(&r, "command:ls /no/AIza-01234567890"));
+    assert_null(strstr(e.message, "AIza-01234567890"));
+    assert_contains(e.message, "/no/****************");
+    unsetenv("GEMINI_API_KEY");
+}
+
 static void test_model_command__failures_have_a_reason(void **state) {
     (void)state;
     kl_reply r;
@@ -84,6 +96,9 @@ static void test_model_command__the_name_is_that_of_the_model(void **state) {
 
 /* ---- what agents print ------------------------------------------------------------------- */
 
+/* Written for these tests after the documentation of each program: shapes for a parser, not
+ * recordings of a model. */
+
 #define CLAUDE                                                                                     \
     "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"num_turns\":1,\"result\":"  \
     "\"hi\\n\",\"total_"                                                                           \
@@ -101,6 +116,25 @@ static void test_model_command__the_name_is_that_of_the_model(void **state) {
     "json\n"                                                                                       \
     "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"hi\\n\"}}\n"
 
+#define GEMINI                                                                                     \
+    "{\"session_id\":\"s\",\"response\":\"hi\\n\",\"stats\":{\"models\":{"                         \
+    "\"gemini-2.5-flash-lite\":{\"api\":{\"totalRequests\":1},\"tokens\":{\"prompt\":100,"         \
+    "\"candidates\":5,\"total\":105,\"cached\":0,\"thoughts\":0,\"tool\":0}},"                     \
+    "\"gemini-2.5-pro\":{\"tokens\":{\"prompt\":1200,\"candidates\":20,\"total\":1370,"            \
+    "\"cached\":900,\"thoughts\":150,\"tool\":0}}}}}"
+#define STEP(cost)                                                                                 \
+    "{\"type\":\"step_finish\",\"sessionID\":\"s\",\"part\":{\"type\":\"step-finish\","            \
+    "\"tokens\":{\"input\":200,\"output\":30,\"reasoning\":7,\"cache\":{\"read\":500,\"write\":"   \
+    "40}},"                                                                                        \
+    "\"cost\":" cost "}}\n"
+#define SAYS(text)                                                                                 \
+    "{\"type\":\"text\",\"sessionID\":\"s\",\"part\":{\"type\":\"text\",\"text\":\"" text "\"}}\n"
+#define STEPS(cost)                                                                                \
+    "{\"type\":\"step_start\",\"sessionID\":\"s\",\"part\":{\"type\":\"step-start\"}}\n" SAYS(     \
+        "I will think.") STEP(cost) "{\"type\":\"step_start\",\"sessionID\":\"s\",\"part\":{"      \
+                                    "\"type\":\"step-start\"}}\n" SAYS("h") SAYS("i\\n")           \
+                                        STEP(cost)
+
 typedef struct {
     const char *output;
     kl_err code;
@@ -112,71 +146,112 @@ typedef struct {
 /* What ASK can have taken at most, where an agent does not say. */
 #define BOUND .input = 26, .cache_write_5m = 21
 
+#define CLAUDE_USED                                                                                \
+    .input = 3, .cache_read = 500, .cache_write_5m = 10, .cache_write_1h = 30, .output = 60
+#define CODEX_USED .input = 300, .cache_read = 900, .output = 70
+#define GEMINI_USED .input = 400, .cache_read = 900, .output = 175
+#define OPENCODE_USED .input = 400, .cache_read = 1000, .cache_write_5m = 80, .output = 74
+
+static const reply_case REPLIES[] = {
+    {CLAUDE "\n", KL_OK, "hi\n", "claude-opus-4-6", {CLAUDE_USED}, 12346},
+    {"{\"type\":\"system\"}\n{\"type\":\"assistant\"}\n" CLAUDE "\n",
+     KL_OK,
+     "hi\n",
+     "claude-opus-4-6",
+     {CLAUDE_USED},
+     12346},
+    {"[{\"type\":\"system\"}," CLAUDE "]", KL_OK, "hi\n", "claude-opus-4-6", {CLAUDE_USED}, 12346},
+    {"{\"type\":\"result\",\"result\":\"hi\",\"total_cost_usd\":0.1,\"usage\":{\"input_"
+     "tokens\":1,\"output_"
+     "tokens\":2}}",
+     KL_OK,
+     "hi",
+     "",
+     {.input = 1, .output = 2},
+     100000},
+    {"{\"type\":\"result\",\"result\":\"hi\",\"total_cost_usd\":-1}",
+     KL_OK,
+     "hi",
+     "",
+     {BOUND, .output = 1, .estimated = true},
+     -1},
+    {"{\"type\":\"result\",\"is_error\":true,\"result\":\"credit\\n \\u001b is low\"}",
+     KL_EMODEL,
+     "credit    is low",
+     "",
+     {0},
+     -1},
+    {"{\"type\":\"result\",\"subtype\":\"error_max_turns\"}",
+     KL_EMODEL,
+     "error_max_turns",
+     "",
+     {0},
+     -1},
+    {CODEX "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1200,\"cached_input_"
+           "tokens\":900,\"output_"
+           "tokens\":70}}\n",
+     KL_OK,
+     "hi\n",
+     "",
+     {CODEX_USED},
+     -1},
+    {CODEX, KL_OK, "hi\n", "", {BOUND, .output = 2, .estimated = true}, -1},
+    {CODEX "{\"type\":\"turn.failed\",\"error\":{\"message\":\"quota\"}}\n",
+     KL_EMODEL,
+     "quota",
+     "",
+     {0},
+     -1},
+    {"{\"type\":\"thread.started\"}\n", KL_EMODEL, "no message", "", {0}, -1},
+    {GEMINI "\n", KL_OK, "hi\n", "gemini-2.5-pro", {GEMINI_USED}, -1},
+    {"Loaded cached credentials.\n" GEMINI,
+     KL_OK,
+     "Loaded cached credentials.\n" GEMINI,
+     "",
+     {BOUND, .output = (sizeof "Loaded cached credentials.\n" GEMINI) / 2, .estimated = true},
+     -1},
+    {"{\"response\":\"hi\",\"stats\":{\"models\":{}}}",
+     KL_OK,
+     "hi",
+     "",
+     {BOUND, .output = 1, .estimated = true},
+     -1},
+    {"{\"response\":\"\",\"stats\":{},\"error\":{\"type\":\"ApiError\",\"message\":\"quota "
+     "\\u001b is out\",\"code\":429}}",
+     KL_EMODEL,
+     "quota   is out",
+     "",
+     {0},
+     -1},
+    {STEPS("0.0070147"), KL_OK, "hi\n", "", {OPENCODE_USED}, 14030},
+    {STEPS("0"), KL_OK, "hi\n", "", {OPENCODE_USED}, -1}, /* it knows no price: not for nothing */
+    {STEPS("0") "{\"type\":\"error\",\"sessionID\":\"s\",\"error\":{\"name\":\"APIError\","
+                "\"data\":{\"message\":\"overloaded\"}}}\n",
+     KL_EMODEL,
+     "overloaded",
+     "",
+     {0},
+     -1},
+    {SAYS("hi"), KL_OK, "hi", "", {BOUND, .output = 1, .estimated = true}, -1},
+    {"plain\n", KL_OK, "plain\n", "", {BOUND, .output = 3, .estimated = true}, -1},
+    {" {\"a\": 1}\n", KL_OK, " {\"a\": 1}\n", "", {BOUND, .output = 5, .estimated = true}, -1},
+    {"{ not json", KL_OK, "{ not json", "", {BOUND, .output = 5, .estimated = true}, -1},
+    {"[1, 2]", KL_OK, "[1, 2]", "", {BOUND, .output = 3, .estimated = true}, -1},
+};
 static void test_model_command__agents_are_recognised(void **state) {
     (void)state;
-    const kl_usage claude = {
-        .input = 3, .cache_read = 500, .cache_write_5m = 10, .cache_write_1h = 30, .output = 60};
-    const kl_usage codex = {.input = 300, .cache_read = 900, .output = 70};
-    const reply_case CASES[] = {
-        {CLAUDE "\n", KL_OK, "hi\n", "claude-opus-4-6", claude, 12346},
-        {"{\"type\":\"system\"}\n{\"type\":\"assistant\"}\n" CLAUDE "\n", KL_OK, "hi\n",
-         "claude-opus-4-6", claude, 12346},
-        {"[{\"type\":\"system\"}," CLAUDE "]", KL_OK, "hi\n", "claude-opus-4-6", claude, 12346},
-        {"{\"type\":\"result\",\"result\":\"hi\",\"total_cost_usd\":0.1,\"usage\":{\"input_"
-         "tokens\":1,\"output_"
-         "tokens\":2}}",
-         KL_OK,
-         "hi",
-         "",
-         {.input = 1, .output = 2},
-         100000},
-        {"{\"type\":\"result\",\"result\":\"hi\",\"total_cost_usd\":-1}",
-         KL_OK,
-         "hi",
-         "",
-         {BOUND, .output = 1, .estimated = true},
-         -1},
-        {"{\"type\":\"result\",\"is_error\":true,\"result\":\"credit\\n \\u001b is low\"}",
-         KL_EMODEL,
-         "credit    is low",
-         "",
-         {0},
-         -1},
-        {"{\"type\":\"result\",\"subtype\":\"error_max_turns\"}",
-         KL_EMODEL,
-         "error_max_turns",
-         "",
-         {0},
-         -1},
-        {CODEX "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1200,\"cached_input_"
-               "tokens\":900,\"output_"
-               "tokens\":70}}\n",
-         KL_OK, "hi\n", "", codex, -1},
-        {CODEX, KL_OK, "hi\n", "", {BOUND, .output = 2, .estimated = true}, -1},
-        {CODEX "{\"type\":\"turn.failed\",\"error\":{\"message\":\"quota\"}}\n",
-         KL_EMODEL,
-         "quota",
-         "",
-         {0},
-         -1},
-        {"{\"type\":\"thread.started\"}\n", KL_EMODEL, "no message", "", {0}, -1},
-        {"plain\n", KL_OK, "plain\n", "", {BOUND, .output = 3, .estimated = true}, -1},
-        {" {\"a\": 1}\n", KL_OK, " {\"a\": 1}\n", "", {BOUND, .output = 5, .estimated = true}, -1},
-        {"{ not json", KL_OK, "{ not json", "", {BOUND, .output = 5, .estimated = true}, -1},
-        {"[1, 2]", KL_OK, "[1, 2]", "", {BOUND, .output = 3, .estimated = true}, -1},
-    };
-    for (size_t i = 0; i < KL_COUNT(CASES); i++) {
+    for (size_t i = 0; i < KL_COUNT(REPLIES); i++) {
         kl_reply r = {.billed_microusd = -1};
-        assert_err(CASES[i].code,
-                   kli_command_reply(&r, arena, kl_str_of(CASES[i].output), &ASK, &e));
-        assert_int_equal(r.billed_microusd, CASES[i].billed);
-        if (CASES[i].code) {
-            assert_contains(e.message, CASES[i].text);
+        assert_err(REPLIES[i].code,
+                   kli_command_reply(&r, arena, kl_str_of(REPLIES[i].output), &ASK, &e));
+        assert_int_equal(r.billed_microusd, REPLIES[i].billed);
+        if (REPLIES[i].code) {
+            assert_contains(e.message, REPLIES[i].text);
             continue;
         }
-        assert_str(r.text, CASES[i].text);
-        assert_str(r.model, CASES[i].model);
-        assert_memory_equal(&r.usage, &CASES[i].usage, sizeof r.usage);
+        assert_str(r.text, REPLIES[i].text);
+        assert_str(r.model, REPLIES[i].model);
+        assert_memory_equal(&r.usage, &REPLIES[i].usage, sizeof r.usage);
     }
 }
 
@@ -196,9 +271,13 @@ static void test_model_command__an_agent_that_fails_says_why(void **state) {
 int main(void) {
 #define TEST(name) KIT_TEST(test_model_command__##name)
     const struct CMUnitTest tests[] = {
-        TEST(text_in_text_out),       TEST(it_runs_in_an_empty_folder),
-        TEST(failures_have_a_reason), TEST(the_name_is_that_of_the_model),
-        TEST(agents_are_recognised),  TEST(an_agent_that_fails_says_why),
+        TEST(text_in_text_out),
+        TEST(it_runs_in_an_empty_folder),
+        TEST(a_key_that_an_agent_prints_is_starred),
+        TEST(failures_have_a_reason),
+        TEST(the_name_is_that_of_the_model),
+        TEST(agents_are_recognised),
+        TEST(an_agent_that_fails_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

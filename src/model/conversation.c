@@ -4,6 +4,7 @@
  * but the turns, so that the same question is the same bytes. Not here: the wire formats
  * (anthropic.c, openai.c), what any of it means. SPDX-License-Identifier: Apache-2.0 */
 #include "model_impl.h"
+#include <math.h>
 
 static const char *const ROLE_NAMES[] = {"system", "user", "assistant"};
 
@@ -72,6 +73,12 @@ bool kli_tokens(int64_t *out, const json_t *o, const char *key) {
     return true;
 }
 
+bool kli_billed(int64_t *out, double dollars) {
+    if (!(dollars >= 0 && dollars < 1e6)) return false;
+    *out = (int64_t)ceil(dollars * 1e6 - 1e-6); /* 0.1 is not above 100000 */
+    return true;
+}
+
 void kli_tokens_written(kl_usage *out, const json_t *usage) {
     int64_t written;
     if (!kli_tokens(&written, usage, "cache_creation_input_tokens")) return;
@@ -89,6 +96,10 @@ void kl_usage_parse(kl_usage *out, const json_t *o) {
     (void)kli_tokens(&out->cache_write_5m, o, "cache_write_5m");
     (void)kli_tokens(&out->cache_write_1h, o, "cache_write_1h");
     (void)kli_tokens(&out->output, o, "output");
+}
+
+int64_t kl_usage_prompt(const kl_usage *u) {
+    return u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h;
 }
 
 #define LEAST_CACHED 1024 /* tokens: a shorter prefix is not kept by any provider */

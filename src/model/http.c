@@ -11,10 +11,11 @@
  * answer has begun: its tokens are charged, and a second one would pass what was reserved.  Such a
  * reply is given back as broken off, with the most that it can have cost, and who pays may ask
  * again (run/ask.c).  A stream that ends without its end mark is no reply, however complete it
- * looks. The key is in one header and nowhere else; should a server send it back in an error, it is
- * taken out.  Redirects are not followed: the key is for one host. Not here: the wire shapes
- * (anthropic.c, openai.c), prices, batching; one connection per call, because a track may be a
- * forked process. SPDX-License-Identifier: Apache-2.0 */
+ * looks. The key is in one header and nowhere else; should a server send it back, it is taken out.
+ * A key's file is read for each call, because the clouds' tokens last an hour.  Redirects are not
+ * followed: the key is for one host. Not here: the wire shapes (anthropic.c, openai.c, gemini.c,
+ * clouds.c), prices, batching; one connection per call, because a track may be a forked process.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -32,7 +33,9 @@
 typedef struct {
     const kli_shape *shape;
     const kli_curl *curl;
-    const char *model, *url;
+    const char *name;          /* for prices and the journal */
+    const char *model, *place; /* what the server calls it; where, "" without one */
+    const char *url;
     const char *key;      /* empty: none is sent */
     const char *key_from; /* the variable or file that holds it, for messages */
 } provider;
@@ -59,6 +62,9 @@ static kl_err take_key(provider *p, kl_arena *a, kl_str raw, const char *from, k
     return KL_OK;
 }
 
+/* A server of one's own may want none. */
+static bool keyless(const kli_shape *s) { return s->local || variable(s->base_variable); }
+
 static kl_err find_key(provider *p, kl_arena *a, kl_error *e) {
     const kli_shape *s = p->shape;
     const char *key = variable(s->key_variable), *file = variable(s->key_file_variable);
@@ -73,12 +79,34 @@ static kl_err find_key(provider *p, kl_arena *a, kl_error *e) {
                    err;
         return take_key(p, a, text, file, e);
     }
-    if (variable(s->base_variable)) return KL_OK; /* a server of one's own may want none */
+    if (keyless(s)) return KL_OK;
     kl_fail(e, KL_ENOENT, s->name, "no key: neither %s nor %s is set", s->key_variable,
             s->key_file_variable);
     return kl_hint(
         e, "export %s=FILE (a file with the key alone), or --model builtin, which needs none",
         s->key_file_variable);
+}
+
+bool kli_http_ready(kl_str *found, kl_arena *a, const kli_shape *s) {
+    const char *project = s->project_variable;
+    const kli_curl *curl;
+    if (kli_curl_load(&curl, kl_ignored())) return *found = KL_S("libcurl is missing"), false;
+    if (project && !variable(project) && !variable(s->base_variable))
+        return *found = kl_arena_printf(a, "%s is not set", project), false;
+    if (variable(s->key_variable))
+        *found = kl_arena_printf(a, "key in %s", s->key_variable);
+    else if (variable(s->key_file_variable))
+        *found = kl_arena_printf(a, "key in the file that %s names", s->key_file_variable);
+    else if (variable(s->base_variable))
+        *found = kl_arena_printf(a, "no key, for the server that %s names", s->base_variable);
+    else if (s->local)
+        *found = kl_arena_printf(a, "no key, for a server at %s; another: %s", s->base,
+                                 s->base_variable);
+    else
+        return *found = kl_arena_printf(a, "neither %s nor %s is set", s->key_variable,
+                                        s->key_file_variable),
+               false;
+    return true;
 }
 
 static bool is_loopback(const char *host) {
@@ -88,10 +116,42 @@ static bool is_loopback(const char *host) {
            (numbers && kl_str_starts(name, KL_S("127.")));
 }
 
-static kl_err make_url(provider *p, kl_arena *a, kl_error *e) {
+/* What becomes a part of a URL's path; all but letters, digits and a few signs is escaped. */
+static void add_escaped(kl_buf *out, const char *text) {
+    for (; *text; text++) {
+        const bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                           (*text >= '0' && *text <= '9') || strchr("-._~@", *text);
+        kl_buf_printf(out, plain ? "%c" : "%%%02X", (unsigned char)*text);
+    }
+}
+
+/* A template of the shape with this model, place and project in it. */
+static void add_filled(kl_buf *out, const provider *p, const char *template) {
+    const bool global = !strcmp(p->place, "global");
+    const char *project = p->shape->project_variable ? variable(p->shape->project_variable) : NULL;
+    const struct {
+        const char *name, *value, *behind;
+    } PARTS[] = {{"{model}", p->model, ""},
+                 {"{place}", p->place, ""},
+                 {"{place-}", global ? "" : p->place, global ? "" : "-"},
+                 {"{project}", project ? project : "", ""}};
+    while (*template) {
+        size_t i = 0;
+        while (i < KL_COUNT(PARTS) && strncmp(template, PARTS[i].name, strlen(PARTS[i].name)) != 0)
+            i++;
+        if (i < KL_COUNT(PARTS)) {
+            add_escaped(out, PARTS[i].value);
+            kl_buf_printf(out, "%s", PARTS[i].behind);
+            template += strlen(PARTS[i].name);
+        } else {
+            kl_buf_printf(out, "%c", *template ++);
+        }
+    }
+}
+
+static kl_err check_base(const provider *p, const char *base, kl_error *e) {
     const kli_shape *s = p->shape;
-    const char *base = variable(s->base_variable) ? variable(s->base_variable) : s->base;
-    size_t len = strlen(base);
+    const size_t len = strlen(base);
     const bool plain = !strncasecmp(base, "http://", 7), secure = !strncasecmp(base, "https://", 8);
     if ((!plain && !secure) || len > MAX_URL_BYTES)
         return kl_fail(e, KL_EINVAL, s->base_variable,
@@ -103,25 +163,71 @@ static kl_err make_url(provider *p, kl_arena *a, kl_error *e) {
                 e, KL_EINVAL, s->base_variable,
                 "must be a plain URL: no white space, query or user in it; the key goes into %s",
                 s->key_variable);
+    if (s->local && !is_loopback(host)) {
+        kl_fail(e, KL_EINVAL, s->base_variable,
+                "%s: is free, so its server must be on this machine: localhost, 127.x or [::1]",
+                s->name);
+        return kl_hint(e, "for a server elsewhere: OPENAI_BASE_URL, --model openai:NAME and a "
+                          "price, or --priced-as local:NAME if it costs nothing");
+    }
     if (plain && *p->key && !is_loopback(host))
         kli_warn("%s: the key travels to %s unencrypted", s->base_variable, host);
-    while (len && base[len - 1] == '/') len--;
-    p->url = kl_arena_printf(a, "%.*s%s", (int)len, base, s->path).ptr;
+    return KL_OK;
+}
+
+static kl_err make_url(provider *p, kl_arena *a, kl_error *e) {
+    const kli_shape *s = p->shape;
+    const char *own = variable(s->base_variable);
+    kl_buf url = {0};
+    if (own)
+        kl_buf_printf(&url, "%s", own);
+    else
+        add_filled(&url, p, s->base);
+    const kl_err err = check_base(p, url.ptr, e);
+    while (url.len && url.ptr[url.len - 1] == '/') url.len--;
+    add_filled(&url, p, s->path);
+    if (!err) p->url = kl_arena_copy(a, kl_buf_str(&url)).ptr;
+    kl_buf_fini(&url);
+    return err;
+}
+
+/* PLACE/MODEL: the place becomes a part of a host's name. */
+static kl_err split_place(provider *p, kl_arena *a, kl_error *e) {
+    const kli_shape *s = p->shape;
+    const size_t len = strcspn(p->name, "/");
+    p->place = "";
+    p->model = p->name;
+    if (s->placed) {
+        if (!len || !p->name[len] || !p->name[len + 1] ||
+            strspn(p->name, "abcdefghijklmnopqrstuvwxyz0123456789-") != len) {
+            kl_fail(e, KL_EINVAL, "--model", "'%s:%.200s' names no region and model", s->name,
+                    p->name);
+            return kl_hint(e, "--model %s:REGION/MODEL, with the region's own name first", s->name);
+        }
+        p->place = kl_arena_copy(a, (kl_str){p->name, len}).ptr;
+        p->model = p->name + len + 1;
+    }
+    if (s->project_variable && !variable(s->project_variable) && !variable(s->base_variable)) {
+        kl_fail(e, KL_ENOENT, s->name, "%s is not set", s->project_variable);
+        return kl_hint(e, "export %s=PROJECT, whose account is charged", s->project_variable);
+    }
     return KL_OK;
 }
 
 kl_err kli_http_open(void **self, kl_arena *a, const kli_shape *shape, const char *rest,
                      kl_error *e) {
     provider *p = KL_NEW(a, provider);
-    *p = (provider){.shape = shape, .model = rest};
+    *p = (provider){.shape = shape, .name = rest};
     kl_err err = kli_curl_load(&p->curl, e);
+    if (!err) err = split_place(p, a, e);
     if (!err) err = find_key(p, a, e);
     if (!err) err = make_url(p, a, e);
+    if (!err && shape->local) p->name = kl_arena_printf(a, "%s:%s", shape->name, rest).ptr;
     *self = p;
     return err;
 }
 
-const char *kli_http_model_name(const void *self) { return ((const provider *)self)->model; }
+const char *kli_http_model_name(const void *self) { return ((const provider *)self)->name; }
 
 /* ---- what the shapes write into ---------------------------------------------------------- */
 
@@ -162,6 +268,7 @@ void kli_stream_count(kli_stream *s, const json_t *part) {
 #define UNREACHED_RETRIES                                                                          \
     2 /* a wrong address stays wrong; a network that comes up needs a second */
 #define MOST_WAIT_SECONDS 60.0 /* a server that wants longer is down for us */
+#define MOST_WORDS 400         /* bytes of what a server says of an error */
 #define HTTP_SLICE_NS 50000000 /* ^C is seen this soon while waiting */
 
 /* One attempt. */
@@ -169,7 +276,8 @@ typedef struct {
     const provider *p;
     kli_stream stream;
     kli_sse sse;
-    kl_buf other; /* a body that is no stream of events, its beginning */
+    kl_buf other;  /* a body that is no stream of events, its beginning */
+    kl_buf object; /* a body that is one object */
     size_t taken;
     int status;
     bool too_large;
@@ -195,6 +303,26 @@ static kl_err on_event(void *ctx, kl_str name, kl_str data) {
     return t->stream.failed ? KL_EMODEL : KL_OK;
 }
 
+/* An answer in one piece waits until it is all there. */
+static kl_err take_body(http_attempt *t, kl_str piece) {
+    if (!t->p->shape->whole) return kli_sse_feed(&t->sse, piece);
+    kl_buf_add(&t->object, piece);
+    return t->object.len > 2u * KL_MAX_REPLY_BYTES ? KL_ELIMIT : KL_OK;
+}
+
+static void end_transfer(http_attempt *t) {
+    json_t *o = NULL;
+    if (t->code != CURLE_OK || t->status / 100 != 2) return;
+    if (t->p->shape->whole) {
+        const kl_str object = kl_buf_str(&t->object);
+        t->stream.begun = kl_str_starts(object, KL_S("{")); /* whatever it is, it was paid for */
+        if (!kli_json_parse(&o, object, KL_S("reply"), kl_ignored()))
+            t->p->shape->event(&t->stream, o);
+    }
+    json_decref(o);
+    if (t->p->shape->closes) t->p->shape->event(&t->stream, NULL);
+}
+
 static size_t on_body(char *bytes, size_t size, size_t n, void *ctx) {
     http_attempt *t = ctx;
     const kl_str piece = {bytes, size * n};
@@ -204,7 +332,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *ctx) {
     const size_t room = MAX_ERROR_BYTES - t->other.len;
     kl_buf_add(&t->other, (kl_str){piece.ptr, piece.len < room ? piece.len : room});
     if (t->status / 100 != 2) return t->too_large ? 0 : piece.len;
-    const kl_err err = kli_sse_feed(&t->sse, piece);
+    const kl_err err = take_body(t, piece);
     t->too_large = t->too_large || err == KL_ELIMIT;
     return err || t->too_large || t->stream.ended
                ? 0
@@ -257,7 +385,8 @@ static struct curl_slist *headers_of(const provider *p) {
     const kli_curl *c = p->curl;
     struct curl_slist *list = c->slist_append(NULL, "content-type: application/json");
     char line[MAX_KEY_BYTES + 64];
-    list = c->slist_append(list, "accept: text/event-stream");
+    list = c->slist_append(list, p->shape->whole ? "accept: application/json"
+                                                 : "accept: text/event-stream");
     list = c->slist_append(list, "expect:"); /* no round trip before the body */
     if (p->shape->header) list = c->slist_append(list, p->shape->header);
     if (*p->key) {
@@ -296,11 +425,13 @@ static void perform(http_attempt *t, kl_str body, long seconds) {
         snprintf(t->network, sizeof t->network, "%s", c->easy_strerror(t->code));
     c->easy_cleanup(h);
     c->slist_free_all(headers);
+    end_transfer(t);
 }
 
 static void attempt_fini(http_attempt *t) {
     kl_buf_fini(&t->stream.text);
     kl_buf_fini(&t->other);
+    kl_buf_fini(&t->object);
     kli_sse_fini(&t->sse);
 }
 
@@ -336,29 +467,54 @@ static bool broke_off(const http_attempt *t) {
     return t->stream.failed ? t->stream.passing && t->stream.begun : !t->stream.ended && !no_stream;
 }
 
-/* An error's own words, without the key should the server have put it there. */
-static kl_str without_key(kl_arena *a, const provider *p, kl_str text) {
+#define LEAST_OF_KEY 6 /* characters: less of it, where a text was cut, tells nobody anything */
+#define LEAST_SECRET                                                                               \
+    16 /* a shorter key ("EMPTY", "ollama") guards nothing, and is a word of code */
+
+static void star_key(const provider *p, char *text, size_t n) {
     const size_t len = strlen(p->key);
-    kl_str said = kli_tame(a, text, 400);
-    char *at = (char *)(uintptr_t)said.ptr, *end = at + said.len;
+    char *at = text, *end = text + n;
     while (len && at && (at = memmem(at, (size_t)(end - at), p->key, len)) != NULL)
         memset(at, '*', len);
+}
+
+/* An error's own words, without the key should the server have put it there, also where the end of
+ * the text cut it. */
+static kl_str without_key(kl_arena *a, const provider *p, kl_str text, size_t most) {
+    const kl_str said = kli_tame(a, text, most);
+    const size_t len = strlen(p->key);
+    char *words = (char *)(uintptr_t)said.ptr; /* our own copy */
+    if (!said.len) return said;
+    star_key(p, words, said.len);
+    for (size_t part = len < said.len ? len : said.len; part >= LEAST_OF_KEY; part--)
+        if (!memcmp(words + said.len - part, p->key, part))
+            memset(words + said.len - part, '*', part);
     return said;
+}
+
+/* {"error": {"type" or "status", "message"}}, {"error": TEXT}, one of them in an array (Google), or
+ * {"message"} alone (Amazon). */
+static kl_str words_in(kl_arena *a, const json_t *o) {
+    const json_t *top = json_is_array(o) ? json_array_get(o, 0) : o;
+    const json_t *error = json_object_get(top, "error");
+    const kl_str message =
+        json_is_object(error)
+            ? kli_json_text_or(error, "message", (kl_str){0})
+            : kli_json_text_or(top, "error", kli_json_text_or(top, "message", (kl_str){0}));
+    const kl_str type =
+        kli_json_text_or(error, "type", kli_json_text_or(error, "status", KL_S("error")));
+    if (!message.len) return message;
+    return kl_arena_printf(a, "%.*s: %.*s", KL_STR_ARG(type), KL_STR_ARG(message));
 }
 
 static kl_str error_text(kl_arena *a, const http_attempt *t) {
     json_t *o = NULL;
     kl_str text = kl_str_trim(kl_buf_str(&t->other));
     if (kli_json_parse(&o, text, KL_S("error"), kl_ignored()) == KL_OK) {
-        const json_t *error = json_object_get(o, "error");
-        const kl_str message = json_is_object(error)
-                                   ? kli_json_text_or(error, "message", (kl_str){0})
-                                   : kli_json_text_or(o, "error", (kl_str){0});
-        const kl_str type = kli_json_text_or(error, "type", KL_S("error"));
-        if (message.len)
-            text = kl_arena_printf(a, "%.*s: %.*s", KL_STR_ARG(type), KL_STR_ARG(message));
+        const kl_str words = words_in(a, o);
+        if (words.len) text = words;
     }
-    text = without_key(a, t->p, text);
+    text = without_key(a, t->p, text, MOST_WORDS);
     json_decref(o);
     return text.len ? text : KL_S("no reason given");
 }
@@ -423,7 +579,8 @@ static kl_err broken_off(const http_attempt *t, kl_error *e) {
 
 static kl_err no_stream(const http_attempt *t, kl_arena *a, kl_error *e) {
     const kl_str text = without_key(
-        a, t->p, kl_str_trim((kl_str){t->other.ptr, t->other.len < 160 ? t->other.len : 160}));
+        a, t->p, kl_str_trim((kl_str){t->other.ptr, t->other.len < 160 ? t->other.len : 160}),
+        MOST_WORDS);
     kl_fail(e, KL_EMODEL, t->p->shape->name,
             "the server does not speak this wire shape; it answered: %.*s", KL_STR_ARG(text));
     kl_hint(e, "%s must name a server with the API of %s", t->p->shape->base_variable,
@@ -437,7 +594,7 @@ static kl_err outcome(const http_attempt *t, kl_arena *a, int tries, kl_error *e
     if (t->too_large || t->stream.text.len > KL_MAX_REPLY_BYTES) return too_large(t, e);
     if (turned_away(t)) return refused(t, a, tries, e);
     if (t->stream.failed) {
-        const kl_str said = without_key(a, t->p, kl_str_of(t->stream.error));
+        const kl_str said = without_key(a, t->p, kl_str_of(t->stream.error), MOST_WORDS);
         kl_fail(e, KL_EMODEL, t->p->shape->name, "the stream brought an error: %.*s",
                 KL_STR_ARG(said));
         return kl_hint(e, "run the same command again later; completed calls are not repeated"),
@@ -468,11 +625,14 @@ static bool wait_for(double seconds, int64_t deadline_ns) {
     return !kli_interrupted();
 }
 
-/* What the server said, and where it did not, the most that it can have been. */
+/* What the server said, and where it did not, the most that it can have been: of an answer that
+ * never came in its one piece, all that was asked for. */
 static kl_usage usage_of(const http_attempt *t, const kl_request *q) {
     const kli_stream *s = &t->stream;
-    kl_usage u = kl_usage_bound(q, s->arrived);
-    const int64_t output = s->has_output ? s->usage.output : u.output;
+    const bool unseen = t->p->shape->whole && !s->ended;
+    kl_usage u = kl_usage_bound(q, unseen ? 2 * (size_t)q->max_tokens : s->arrived);
+    int64_t output = s->usage.output;
+    if (!s->has_output && output < u.output) output = u.output;
     if (s->has_input) u = s->usage;
     u.output = output;
     u.estimated = !s->has_input || !s->has_output;
@@ -482,12 +642,22 @@ static kl_usage usage_of(const http_attempt *t, const kl_request *q) {
 static void take_reply(kl_reply *out, kl_arena *a, const http_attempt *t) {
     const kli_stream *s = &t->stream;
     out->text = kl_arena_copy(a, kl_buf_str(&s->text));
+    if (strlen(t->p->key) >= LEAST_SECRET)
+        star_key(t->p, (char *)(uintptr_t)out->text.ptr, out->text.len);
     out->stop = s->stop;
-    out->model = kli_tame(a, kl_str_of(*s->model ? s->model : t->p->model), sizeof s->model);
+    out->model =
+        without_key(a, t->p, kl_str_of(*s->model ? s->model : t->p->model), sizeof s->model);
+}
+
+static int64_t bill_of(const http_attempt *t, bool free_of_charge) {
+    if (free_of_charge) return 0;
+    return t->stream.ended && t->stream.billed ? t->stream.billed_microusd : -1;
 }
 
 kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e) {
-    provider *p = self;
+    provider current = *(const provider *)self, *p = &current;
+    const kl_err keyed = find_key(p, a, e);
+    if (keyed) return out->billed_microusd = 0, keyed;
     const int64_t deadline = kli_now_ns() + (int64_t)KL_MODEL_SECONDS * 1000000000;
     json_t *request = p->shape->body(p->model, q);
     const kl_str body = kli_json_dump(a, request, false);
@@ -504,7 +674,7 @@ kl_err kli_http_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q,
         const bool free_of_charge = err && http_is_free(&t);
         if (!err) take_reply(out, a, &t);
         if (!free_of_charge) out->usage = usage_of(&t, q);
-        out->billed_microusd = free_of_charge ? 0 : -1;
+        out->billed_microusd = bill_of(&t, free_of_charge);
         out->again = err && broke_off(&t);
         attempt_fini(&t);
         if (again) kli_base_progress("%s: %s; asking again", p->shape->name, e->message);

@@ -1,4 +1,4 @@
-/* Tests of http.c, anthropic.c and openai.c against tests/flow/model_server.py: replies, usage,
+/* Tests of http.c and of every wire shape on it against tests/flow/model_server.py: replies, usage,
  * errors, what was sent and how often.  Skipped where there is no python3 or no libcurl.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
@@ -42,20 +42,42 @@ static int start_server(void) {
     return port;
 }
 
+/* What is said of tokens: beside each other, cached ones inside, thoughts beside. */
+typedef enum { MESSAGES, CHAT, GENERATE } counting;
+
+typedef struct {
+    const char *provider, *spec, *key, *base, *path; /* what is before the model; variables */
+    counting counts;
+    bool whole; /* no stream: what broke off shows nothing */
+} face;
+
+static const face FACES[] = {
+    {"anthropic", "anthropic:", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "", MESSAGES, false},
+    {"openai", "openai:", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1/", CHAT, false},
+    {"gemini", "gemini:", "GEMINI_API_KEY", "GEMINI_BASE_URL", "/v1beta", GENERATE, false},
+    {"openrouter", "openrouter:", "OPENROUTER_API_KEY", "OPENROUTER_BASE_URL", "/api/v1", CHAT,
+     false},
+    {"vertex", "vertex:here-1/", "CLOUDSDK_AUTH_ACCESS_TOKEN", "VERTEX_BASE_URL", "", MESSAGES,
+     false},
+    {"bedrock", "bedrock:here-1/", "AWS_BEARER_TOKEN_BEDROCK", "BEDROCK_BASE_URL", "/", MESSAGES,
+     true},
+    {"local", "local:", "LOCAL_API_KEY", "LOCAL_BASE_URL", "/local/v1", CHAT, false},
+};
+
 static void point_to(int port) {
     char base[64];
-    snprintf(base, sizeof base, "http://127.0.0.1:%d", port);
-    setenv("ANTHROPIC_BASE_URL", base, 1);
-    snprintf(base, sizeof base, "http://127.0.0.1:%d/v1/", port);
-    setenv("OPENAI_BASE_URL", base, 1);
+    for (size_t i = 0; i < KL_COUNT(FACES); i++) {
+        snprintf(base, sizeof base, "http://127.0.0.1:%d%s", port, FACES[i].path);
+        setenv(FACES[i].base, base, 1);
+    }
 }
 
 static int server_port;
 
 static int set_up(void **state) {
     kit_set_up(state);
-    setenv("ANTHROPIC_API_KEY", KEY, 1);
-    setenv("OPENAI_API_KEY", KEY, 1);
+    for (size_t i = 0; i < KL_COUNT(FACES); i++) setenv(FACES[i].key, KEY, 1);
+    setenv("GOOGLE_CLOUD_PROJECT", "my-project", 1);
     unsetenv("ANTHROPIC_API_KEY_FILE");
     point_to(server_port);
     unlink(LOG);
@@ -84,6 +106,10 @@ static kl_err ask(kl_reply *r, const char *spec) {
     return err;
 }
 
+static const char *spec_of(const face *f, const char *model) {
+    return kl_arena_printf(arena, "%s%s", f->spec, model).ptr;
+}
+
 /* What the server saw since the last set_up. */
 static json_t *seen(void) {
     kl_str text;
@@ -108,14 +134,16 @@ static size_t times_asked(void) {
 
 /* ---- replies ----------------------------------------------------------------------------- */
 
-static void check_usage(const kl_reply *r, bool openai) {
-    assert_false(r->usage.estimated);
-    assert_int_equal(r->usage.input, 12);
-    assert_int_equal(r->usage.cache_read, 52000);
-    assert_int_equal(r->usage.cache_write_5m, openai ? 300 : 200);
-    assert_int_equal(r->usage.cache_write_1h, openai ? 0 : 100);
-    assert_int_equal(r->usage.output, 900);
-    assert_int_equal(r->billed_microusd, -1);
+static void check_usage(const kl_reply *r, const face *f) {
+    static const kl_usage SAID[] = {
+        [MESSAGES] = {.input = 12, .cache_write_5m = 200, .cache_write_1h = 100},
+        [CHAT] = {.input = 12, .cache_write_5m = 300},
+        [GENERATE] = {.input = 312}};
+    kl_usage u = SAID[f->counts];
+    u.cache_read = 52000;
+    u.output = 900;
+    assert_memory_equal(&r->usage, &u, sizeof u);
+    assert_int_equal(r->billed_microusd, !strcmp(f->provider, "openrouter") ? 12340 : -1);
 }
 
 static void test_model_http__replies(void **state) {
@@ -131,35 +159,54 @@ static void test_model_http__replies(void **state) {
         {"once-inside", KL_STOP_END, 2}, {"max-tokens", KL_STOP_TRUNCATED, 1},
         {"refusal", KL_STOP_REFUSED, 1},
     };
-    for (size_t i = 0; i < 2 * KL_COUNT(CASES); i++) {
-        const bool openai = i % 2;
-        const char *model = CASES[i / 2].model;
+    for (size_t i = 0; i < KL_COUNT(FACES) * KL_COUNT(CASES); i++) {
+        const face *f = &FACES[i % KL_COUNT(FACES)];
+        const char *model = CASES[i / KL_COUNT(FACES)].model;
         kl_reply r;
         unlink(LOG);
-        assert_ok(
-            ask(&r, kl_arena_printf(arena, "%s:%s", openai ? "openai" : "anthropic", model).ptr));
+        assert_ok(ask(&r, spec_of(f, model)));
         assert_str(r.text, TEXT);
-        assert_int_equal(r.stop, CASES[i / 2].stop);
+        assert_int_equal(r.stop, CASES[i / KL_COUNT(FACES)].stop);
         assert_str(r.model, model);
         assert_true(r.wall_ns > 0);
-        check_usage(&r, openai);
-        assert_int_equal(times_asked(), CASES[i / 2].asked);
+        check_usage(&r, f);
+        assert_int_equal(times_asked(), CASES[i / KL_COUNT(FACES)].asked);
+    }
+}
+
+/* OpenRouter's own bill; with a key of the user's own at the seller, the seller's as well. */
+static void test_model_http__a_bill_is_taken_where_there_is_one(void **state) {
+    (void)state;
+    static const struct {
+        const char *spec;
+        int64_t billed;
+    } CASES[] = {{"openrouter:ok", 12340},
+                 {"openrouter:byok", 11800},
+                 {"openrouter:no-bill", -1},
+                 {"openrouter:no-usage", -1},
+                 {"openai:ok", -1}, /* "cost": 0 of a stranger is no bill */
+                 {"local:ok", -1}};
+    for (size_t i = 0; i < KL_COUNT(CASES); i++) {
+        kl_reply r;
+        assert_ok(ask(&r, CASES[i].spec));
+        assert_int_equal(r.billed_microusd, CASES[i].billed);
     }
 }
 
 static void test_model_http__missing_or_mad_usage_is_charged_at_its_bound(void **state) {
     (void)state;
-    static const char *const specs[] = {"anthropic:no-usage", "openai:no-usage",
-                                        "anthropic:bad-usage", "openai:bad-usage"};
-    for (size_t i = 0; i < KL_COUNT(specs); i++) {
+    for (size_t i = 0; i < 2 * KL_COUNT(FACES); i++) {
         kl_reply r;
-        assert_ok(ask(&r, specs[i]));
+        const face *f = &FACES[i / 2];
+        assert_ok(ask(&r, spec_of(f, i % 2 ? "no-usage" : "bad-usage")));
         assert_true(r.usage.estimated);
         assert_int_equal(r.usage.cache_write_5m,
                          7 + 9 + 0 + 10 +
                              4 * 16); /* all that may be cached: a token of two bytes */
         assert_int_equal(r.usage.input, 0);
-        const int64_t thought = i % 2 ? 0 : sizeof "hmm"; /* is generated and charged as well */
+        const int64_t thought =
+            f->counts == CHAT ? 0
+                              : sizeof "hmmabc"; /* thoughts and their signature count as well */
         assert_in_range(r.usage.output, (sizeof TEXT - 1) / 2, (sizeof TEXT + (size_t)thought) / 2);
         assert_int_equal(r.usage.cache_read, 0);
     }
@@ -174,16 +221,16 @@ static void test_model_http__trouble(void **state) {
         kl_err code;
         size_t asked;
         int64_t billed;
-        const char *words, *hint;
+        const char *words, *hint; /* NULL: the variable of the key */
     } CASES[] = {
-        {"401", KL_EMODEL, 1, 0, "HTTP 401", "_API_KEY"},
-        {"403", KL_EMODEL, 1, 0, "HTTP 403", "_API_KEY_FILE"},
+        {"401", KL_EMODEL, 1, 0, "invalid key: ******************", NULL},
+        {"403", KL_EMODEL, 1, 0, "HTTP 403", NULL},
         {"400", KL_EMODEL, 1, 0, "this request  cannot be  [31mserved", "refused"},
         {"404", KL_EMODEL, 1, 0, "HTTP 404", "_BASE_URL"},
         {"no-retry", KL_EMODEL, 1, 0, "broken for good", "later"},
         {"redirect", KL_EMODEL, 1, 0, "HTTP 302", ""},
         {"always-429", KL_EMODEL, 1 + KL_MODEL_RETRIES, 0, "(5 times)", "later"},
-        {"inside", KL_EMODEL, 1, -1, "overloaded_error: Overloaded", "later"},
+        {"inside", KL_EMODEL, 1, -1, ": Overloaded", "later"},
         {"cut", KL_EIO, 1, -1, "broke off after 11 bytes", "counts against"},
         {"cut-early", KL_EIO, 1, -1, "broke off after 0 bytes", ""},
         {"no-end", KL_EIO, 1, -1, "broke off", ""},
@@ -192,19 +239,27 @@ static void test_model_http__trouble(void **state) {
         {"huge", KL_ELIMIT, 1, -1, "larger than", ""},
         {"endless-line", KL_ELIMIT, 1, -1, "larger than", ""},
     };
-    for (size_t i = 0; i < 2 * KL_COUNT(CASES); i++) {
-        const char *provider = i % 2 ? "openai" : "anthropic";
+    for (size_t i = 0; i < KL_COUNT(FACES) * KL_COUNT(CASES); i++) {
+        const face *f = &FACES[i / KL_COUNT(CASES)];
+        const size_t c = i % KL_COUNT(CASES);
+        const bool inside = !strcmp(CASES[c].model, "inside"), cut = !strcmp(CASES[c].model, "cut"),
+                   garbage = !strcmp(CASES[c].model, "garbage");
+        const bool slow_retries = !strcmp(CASES[c].model, "always-429") && i >= KL_COUNT(CASES);
         kl_reply r;
+        if (slow_retries) continue; /* the same for all of them */
         e = (kl_error){0};
         unlink(LOG);
-        const char *spec = kl_arena_printf(arena, "%s:%s", provider, CASES[i / 2].model).ptr;
-        assert_err(CASES[i / 2].code, ask(&r, spec));
-        assert_string_equal(e.where, provider);
-        assert_contains(e.message, CASES[i / 2].words);
-        assert_contains(e.hint, CASES[i / 2].hint);
-        assert_int_equal(r.billed_microusd, CASES[i / 2].billed);
+        assert_err(f->whole && inside ? KL_EIO : CASES[c].code,
+                   ask(&r, spec_of(f, CASES[c].model)));
+        assert_string_equal(e.where, f->provider);
+        assert_contains(e.message, !f->whole       ? CASES[c].words
+                                   : cut || inside ? "broke off"
+                                   : garbage       ? "does not speak this wire shape"
+                                                   : CASES[c].words);
+        if (!f->whole) assert_contains(e.hint, CASES[c].hint ? CASES[c].hint : f->key);
+        assert_int_equal(r.billed_microusd, CASES[c].billed);
         assert_int_equal(r.text.len, 0);
-        assert_int_equal(times_asked(), CASES[i / 2].asked);
+        assert_int_equal(times_asked(), CASES[c].asked);
     }
 }
 
@@ -229,6 +284,15 @@ static void test_model_http__what_broke_off_counts_for_what_arrived(void **state
         {"openai:huge", false, 0, 0, 26 + 64, 1234},
         {"anthropic:huge", false, 12, 52000, 300, 1234},
         {"anthropic:401", false, 0, 0, 0, 0},
+        {"gemini:cut", true, 312, 52000, 0, 401}, /* what was thought so far is said */
+        {"gemini:cut-late", true, 312, 52000, 0, 900},
+        {"gemini:no-end", true, 312, 52000, 0, 401},
+        {"vertex:here-1/cut", true, 12, 52000, 300, 8},
+        {"openrouter:inside", true, 0, 0, 26 + 64, 6},
+        {"local:cut", true, 0, 0, 26 + 64, 6},
+        {"bedrock:here-1/cut", true, 0, 0, 26 + 64, 1234}, /* nobody saw how long it was */
+        {"bedrock:here-1/cut-late", true, 0, 0, 26 + 64, 1234},
+        {"bedrock:here-1/no-end", true, 0, 0, 26 + 64, 1234},
     };
     for (size_t i = 0; i < KL_COUNT(CASES); i++) {
         kl_reply r;
@@ -246,15 +310,29 @@ static void test_model_http__what_broke_off_counts_for_what_arrived(void **state
 
 static void test_model_http__names_and_texts_of_a_server_are_data(void **state) {
     (void)state;
-    static const char *const specs[] = {"anthropic:escape", "openai:escape"};
-    for (size_t i = 0; i < KL_COUNT(specs); i++) {
+    for (size_t i = 0; i < KL_COUNT(FACES); i++) {
         kl_reply r;
-        assert_ok(ask(&r, specs[i]));
+        assert_ok(ask(&r, spec_of(&FACES[i], "escape")));
         assert_str(r.text,
                    "a\x1b[2Jb"); /* a reply is kept as it is; who shows it makes it harmless */
         assert_null(memchr(r.model.ptr, '\x1b', r.model.len));
         assert_true(r.model.len < 128);
     }
+}
+
+/* It is the server's to say what it likes, and ours to keep the key out of the journal. */
+static void test_model_http__a_key_that_comes_back_is_starred(void **state) {
+    (void)state;
+    for (size_t i = 0; i < KL_COUNT(FACES); i++) {
+        kl_reply r;
+        assert_ok(ask(&r, spec_of(&FACES[i], "echo")));
+        assert_str(r.text, "your key is ******************");
+        assert_str(r.model, "******************");
+    }
+    setenv("LOCAL_API_KEY", "EMPTY", 1); /* what servers without keys are given is no secret */
+    kl_reply r;
+    assert_ok(ask(&r, "local:echo"));
+    assert_str(r.text, "your key is EMPTY");
 }
 
 static void test_model_http__a_server_that_is_not_there(void **state) {
@@ -344,6 +422,82 @@ static void test_model_http__the_openai_request_is_stable_to_the_byte(void **sta
     json_decref(list);
 }
 
+static const json_t *only_request(json_t **list) {
+    *list = seen();
+    assert_int_equal(json_array_size(*list), 1);
+    return json_array_get(*list, 0);
+}
+
+#define SYSTEM_MARKED                                                                              \
+    "{\"type\":\"text\",\"text\":\"You are "                                                       \
+    "terse.\",\"cache_control\":{\"type\":\"ephemeral\"}}"
+#define FIRST_MARKED                                                                               \
+    "{\"type\":\"text\",\"text\":\"first "                                                         \
+    "\\\"question\\\"\\n\",\"cache_control\":{\"type\":\"ephemeral\"}}"
+#define SECOND_MARKED                                                                              \
+    "{\"type\":\"text\",\"text\":\"second \\u0001 \xef\xbf\xbd "                                   \
+    "question\",\"cache_control\":{\"type\":\"ephemeral\"}}"
+
+static void test_model_http__what_each_of_the_others_is_sent(void **state) {
+    (void)state;
+    static const struct {
+        const char *spec, *path, *header, *value, *body;
+    } CASES[] = {
+        {"gemini:x/y", "/v1beta/models/x%2Fy:streamGenerateContent?alt=sse", "x-goog-api-key", KEY,
+         "{\"systemInstruction\":{\"parts\":[{\"text\":\"You are terse.\"}]},\"contents\":["
+         "{\"role\":\"user\",\"parts\":[{\"text\":\"first \\\"question\\\"\\n\"}]},"
+         "{\"role\":\"model\",\"parts\":[{\"text\":\"(nothing)\"}]},"
+         "{\"role\":\"user\",\"parts\":[{\"text\":\"second \\u0001 \xef\xbf\xbd question\"}]}],"
+         "\"generationConfig\":{\"maxOutputTokens\":1234}}"},
+        {"vertex:us-east5/claude-opus-4-5@20251101",
+         "/v1/projects/my-project/locations/us-east5/publishers/anthropic/models/"
+         "claude-opus-4-5@20251101:streamRawPredict",
+         "authorization", "Bearer " KEY,
+         "{\"anthropic_version\":\"vertex-2023-10-16\",\"max_tokens\":1234,\"system\":"
+         "[" SYSTEM_MARKED "],\"messages\":[{\"role\":\"user\",\"content\":[" FIRST_MARKED "]},"
+         "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"(nothing)\"}]},"
+         "{\"role\":\"user\",\"content\":[" SECOND_MARKED "]}],\"stream\":true}"},
+        {"bedrock:us-east-1/global.anthropic.claude-opus-4-6-v1:0",
+         "/model/global.anthropic.claude-opus-4-6-v1%3A0/invoke", "authorization", "Bearer " KEY,
+         "{\"anthropic_version\":\"bedrock-2023-05-31\",\"max_tokens\":1234,\"system\":"
+         "[" SYSTEM_MARKED "],\"messages\":[{\"role\":\"user\",\"content\":[" FIRST_MARKED "]},"
+         "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"(nothing)\"}]},"
+         "{\"role\":\"user\",\"content\":[" SECOND_MARKED "]}]}"},
+        {"openrouter:anthropic/claude-opus-4.6", "/api/v1/chat/completions", "authorization",
+         "Bearer " KEY,
+         "{\"model\":\"anthropic/"
+         "claude-opus-4.6\",\"messages\":[{\"role\":\"system\",\"content\":[" SYSTEM_MARKED
+         "]},{\"role\":\"user\",\"content\":[" FIRST_MARKED "]},"
+         "{\"role\":\"assistant\",\"content\":\"(nothing)\"},"
+         "{\"role\":\"user\",\"content\":[" SECOND_MARKED "]}],\"max_tokens\":1234,"
+         "\"stream\":true,\"stream_options\":{\"include_usage\":true},\"usage\":{\"include\":true},"
+         "\"provider\":{\"max_price\":{\"prompt\":5.0,\"completion\":25.0}}}"},
+        {"openrouter:nobody/knows", "/api/v1/chat/completions", "authorization", "Bearer " KEY,
+         "{\"model\":\"nobody/knows\",\"messages\":[{\"role\":\"system\",\"content\":\"You are "
+         "terse.\"},{\"role\":\"user\",\"content\":\"first \\\"question\\\"\\n\"},"
+         "{\"role\":\"assistant\",\"content\":\"(nothing)\"},{\"role\":\"user\",\"content\":"
+         "\"second \\u0001 \xef\xbf\xbd question\"}],\"max_tokens\":1234,\"stream\":true,"
+         "\"stream_options\":{\"include_usage\":true},\"usage\":{\"include\":true}}"},
+        {"local:qwen3:8b", "/local/v1/chat/completions", "authorization", "Bearer " KEY,
+         "{\"model\":\"qwen3:8b\",\"messages\":[{\"role\":\"system\",\"content\":\"You are "
+         "terse.\"},{\"role\":\"user\",\"content\":\"first \\\"question\\\"\\n\"},"
+         "{\"role\":\"assistant\",\"content\":\"(nothing)\"},{\"role\":\"user\",\"content\":"
+         "\"second \\u0001 \xef\xbf\xbd question\"}],\"max_tokens\":1234,\"stream\":true,"
+         "\"stream_options\":{\"include_usage\":true}}"},
+    };
+    for (size_t i = 0; i < KL_COUNT(CASES); i++) {
+        kl_reply r;
+        json_t *list;
+        unlink(LOG);
+        assert_ok(ask(&r, CASES[i].spec));
+        const json_t *sent = only_request(&list);
+        assert_str(kli_json_text_or(sent, "path", (kl_str){0}), CASES[i].path);
+        assert_str(header(sent, CASES[i].header), CASES[i].value);
+        assert_str(kli_json_text_or(sent, "raw", (kl_str){0}), CASES[i].body);
+        json_decref(list);
+    }
+}
+
 static void test_model_http__at_most_four_breakpoints_the_first_and_the_last(void **state) {
     (void)state;
     kl_message many[9];
@@ -401,6 +555,76 @@ static void test_model_http__where_the_key_comes_from(void **state) {
     assert_contains(e.message, "neither ANTHROPIC_API_KEY nor ANTHROPIC_API_KEY_FILE");
 }
 
+/* The tokens of clouds last an hour: a line of work outlives them. */
+static void test_model_http__a_key_file_is_read_for_each_call(void **state) {
+    (void)state;
+    kl_model *m;
+    kl_reply r;
+    unsetenv("CLOUDSDK_AUTH_ACCESS_TOKEN");
+    setenv("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE", "token", 1);
+    assert_ok(kli_fs_write("token", KL_S("one\n"), &e));
+    assert_ok(kl_model_open(&m, "vertex:global/ok", &e));
+    assert_ok(kl_model_ask(&r, m, arena, &ASK, &e));
+    assert_ok(kli_fs_write("token", KL_S("two\n"), &e));
+    assert_ok(kl_model_ask(&r, m, arena, &ASK, &e));
+    unlink("token");
+    assert_err(KL_ENOENT, kl_model_ask(&r, m, arena, &ASK, &e));
+    assert_int_equal(r.billed_microusd, 0);
+    kl_model_close(m);
+    json_t *list = seen();
+    assert_int_equal(json_array_size(list), 2);
+    assert_str(header(json_array_get(list, 0), "authorization"), "Bearer one");
+    assert_str(header(json_array_get(list, 1), "authorization"), "Bearer two");
+    json_decref(list);
+    unsetenv("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE");
+}
+
+static void test_model_http__a_cloud_wants_region_project_and_key(void **state) {
+    (void)state;
+    static const char *const bad[] = {"vertex:claude-opus-4-6", "bedrock:/x", "bedrock:us-east-1/",
+                                      "vertex:evil.example/x", "bedrock:US/x"};
+    kl_model *m;
+    for (size_t i = 0; i < KL_COUNT(bad); i++) {
+        assert_err(KL_EINVAL, kl_model_open(&m, bad[i], &e));
+        assert_contains(e.hint, ":REGION/MODEL");
+    }
+    unsetenv("VERTEX_BASE_URL");
+    unsetenv("GOOGLE_CLOUD_PROJECT");
+    assert_err(KL_ENOENT, kl_model_open(&m, "vertex:global/x", &e));
+    assert_contains(e.message, "GOOGLE_CLOUD_PROJECT");
+    unsetenv("BEDROCK_BASE_URL");
+    unsetenv("AWS_BEARER_TOKEN_BEDROCK");
+    assert_err(KL_ENOENT, kl_model_open(&m, "bedrock:us-east-1/x", &e));
+    assert_contains(e.message, "neither AWS_BEARER_TOKEN_BEDROCK nor");
+}
+
+static void test_model_http__what_is_free_is_on_this_machine(void **state) {
+    (void)state;
+    static const struct {
+        const char *base;
+        kl_err code;
+    } CASES[] = {
+        {"http://localhost:1/v1", KL_OK},          {"http://127.0.0.1/v1", KL_OK},
+        {"http://[::1]:8000/v1", KL_OK},           {"http://192.168.0.7:8000/v1", KL_EINVAL},
+        {"https://llm.example/v1", KL_EINVAL},     {"http://localhost.example/v1", KL_EINVAL},
+        {"http://127.0.0.1.example/v1", KL_EINVAL}};
+    unsetenv("LOCAL_API_KEY");
+    for (size_t i = 0; i < KL_COUNT(CASES); i++) {
+        kl_model *m = NULL;
+        kl_price price;
+        setenv("LOCAL_BASE_URL", CASES[i].base, 1);
+        assert_err(CASES[i].code, kl_model_open(&m, "local:qwen3:8b", &e));
+        if (CASES[i].code) {
+            assert_contains(e.message, "must be on this machine");
+            continue;
+        }
+        assert_string_equal(kl_model_name(m), "local:qwen3:8b");
+        assert_ok(kl_price_of(&price, kl_model_name(m), 1, &e));
+        assert_int_equal(price.input + price.output, 0);
+        kl_model_close(m);
+    }
+}
+
 static void test_model_http__addresses_that_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {
@@ -419,16 +643,22 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_model_http__##name, set_up, kit_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(replies),
+        TEST(a_bill_is_taken_where_there_is_one),
         TEST(missing_or_mad_usage_is_charged_at_its_bound),
         TEST(trouble),
         TEST(what_broke_off_counts_for_what_arrived),
         TEST(names_and_texts_of_a_server_are_data),
+        TEST(a_key_that_comes_back_is_starred),
         TEST(a_server_that_is_not_there),
         TEST(an_interrupt_ends_the_wait),
         TEST(the_anthropic_request_is_stable_to_the_byte),
         TEST(the_openai_request_is_stable_to_the_byte),
+        TEST(what_each_of_the_others_is_sent),
         TEST(at_most_four_breakpoints_the_first_and_the_last),
         TEST(where_the_key_comes_from),
+        TEST(a_key_file_is_read_for_each_call),
+        TEST(a_cloud_wants_region_project_and_key),
+        TEST(what_is_free_is_on_this_machine),
         TEST(addresses_that_are_refused),
     };
     static const char *const PROXIES[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",

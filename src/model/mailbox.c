@@ -155,13 +155,20 @@ static kl_err mailbox_ask(kl_reply *out, void *self, kl_arena *a, const kl_reque
     return KL_OK;
 }
 
+static bool mailbox_counted(kl_usage *out, const void *self, const kl_request *q) {
+    (void)self;
+    *out = kl_usage_estimate_cached(q, KL_S(""));
+    return true;
+}
+
 const kl_provider kli_mailbox = {
     .name = "mailbox",
     .spec = "mailbox:DIR",
     .doc = "a folder: a person or any agent answers DIR/requests/KEY.md in DIR/replies/KEY.md",
+    .example = "mailbox:questions",
     .repeatable = true,
-    .counted = true,
     .slow = true,
     .open = mailbox_open,
     .ask = mailbox_ask,
+    .counted = mailbox_counted,
 };

@@ -8,9 +8,9 @@
 #include "model_impl.h"
 #include <string.h>
 
-static const kl_provider *const PROVIDERS[] = {&kli_anthropic, &kli_openai, &kli_command,
-                                               &kli_mailbox,   &kli_replay, &kli_builtin,
-                                               &kli_mutate};
+static const kl_provider *const PROVIDERS[] = {
+    &kli_anthropic, &kli_openai,  &kli_gemini,  &kli_openrouter, &kli_vertex,  &kli_bedrock,
+    &kli_local,     &kli_command, &kli_mailbox, &kli_replay,     &kli_builtin, &kli_mutate};
 
 struct kl_model {
     kl_arena *arena;
@@ -32,8 +32,12 @@ static const kl_provider *models_find(kl_str name) {
 static const char *guess(const char *spec) {
     static const struct {
         const char *starts, *provider;
-    } FAMILIES[] = {{"claude ", "command"}, {"codex", "command"}, {"claude", "anthropic"},
-                    {"gpt", "openai"},      {"./", "command"},    {"/", "mailbox"}};
+    } FAMILIES[] = {{"claude ", "command"},    {"codex", "command"},
+                    {"gemini ", "command"},    {"opencode", "command"},
+                    {"claude", "anthropic"},   {"gpt", "openai"},
+                    {"gemini", "gemini"},      {"anthropic/", "openrouter"},
+                    {"openai/", "openrouter"}, {"google/", "openrouter"},
+                    {"./", "command"},         {"/", "mailbox"}};
     for (size_t i = 0; i < KL_COUNT(FAMILIES); i++)
         if (!strncmp(spec, FAMILIES[i].starts, strlen(FAMILIES[i].starts)))
             return FAMILIES[i].provider;
@@ -59,6 +63,24 @@ static kl_err models_unknown(const char *spec, kl_str name, kl_error *e) {
     return kl_hint(e, "without a network or a key: --model builtin");
 }
 
+/* The rows of the price table for those that cost nothing are named after providers. */
+static kl_err check_name(const kl_provider *p, const char *rest, kl_error *e) {
+    const kl_str first = {rest, strcspn(rest, ":")};
+    if (p->name_at != KL_NAME_REST || !(models_find(first) || kl_str_starts(first, KL_S("replay"))))
+        return KL_OK;
+    kl_fail(e, KL_EINVAL, "--model", "'%s:%.200s' would be priced as what it is not", p->name,
+            rest);
+    return kl_hint(
+        e, "a name on a wire may not begin with a provider's; --model '%.200s' asks that", rest);
+}
+
+const char *kl_model_stated(const char *spec) {
+    const char *colon = strchr(spec, ':');
+    const kl_provider *p = colon ? models_find((kl_str){spec, (size_t)(colon - spec)}) : NULL;
+    if (!p || !colon[1] || p->name_at == KL_NAME_INSIDE) return NULL;
+    return p->name_at == KL_NAME_SPEC ? spec : colon + 1;
+}
+
 kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e) {
     const char *colon = strchr(spec, ':');
     const kl_str name = {spec, colon ? (size_t)(colon - spec) : strlen(spec)};
@@ -70,6 +92,7 @@ kl_err kl_model_open(kl_model **out, const char *spec, kl_error *e) {
                        p->spec);
     if (!wants_rest && colon)
         return kl_fail(e, KL_EINVAL, "--model", "nothing follows '%s'", p->name);
+    if (colon && check_name(p, colon + 1, e)) return KL_EINVAL;
     kl_arena *a = kl_arena_new();
     kl_model *m = KL_NEW(a, kl_model);
     *m = (kl_model){.arena = a, .provider = p};
@@ -96,6 +119,10 @@ const char *kl_model_name(const kl_model *m) {
 
 const char *kl_model_next_slot(const kl_model *m, const char *track, const char *slot) {
     return m->provider->next_slot ? m->provider->next_slot(m->self, track, slot) : NULL;
+}
+
+bool kl_model_counted(kl_usage *out, const kl_model *m, const kl_request *q) {
+    return m->provider->counted && m->provider->counted(out, m->self, q);
 }
 
 /* A caller that gets this wrong has a bug; the text of the turns is nobody's fault. */

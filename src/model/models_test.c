@@ -8,7 +8,9 @@ static void test_model_models__every_provider_conforms(void **state) {
     (void)state;
     int n = 0;
     for (const kl_provider *p; (p = kl_provider_each(n)); n++) {
-        assert_true(*p->name && *p->doc && p->open && p->ask);
+        assert_true(*p->name && *p->doc && *p->example && p->open && p->ask);
+        assert_true(kl_str_starts(kl_str_of(p->example), kl_str_of(p->name)));
+        assert_true((p->name_at == KL_NAME_INSIDE) == !kl_model_stated(p->example));
         assert_true(kl_str_starts(kl_str_of(p->spec), kl_str_of(p->name)));
         assert_true(!p->slow ||
                     p->repeatable); /* what may be asked again later must be free to ask again */
@@ -18,7 +20,7 @@ static void test_model_models__every_provider_conforms(void **state) {
         assert_contains(e.message, p->spec);
         assert_err(KL_EINVAL, kl_model_open(&m, kl_arena_printf(arena, "%s:", p->name).ptr, &e));
     }
-    assert_int_equal(n, 7);
+    assert_int_equal(n, 12);
     assert_null(kl_provider_each(-1));
 }
 
@@ -33,6 +35,10 @@ static void test_model_models__an_unknown_provider_comes_with_the_list(void **st
         {"antropic:claude-opus-4-6", "--model 'anthropic:claude-opus-4-6'"},
         {"Anthropic:x", "--model builtin"},
         {"/tmp/box", "--model 'mailbox:/tmp/box'"},
+        {"gemini-3.5-flash", "--model 'gemini:gemini-3.5-flash'"},
+        {"gemini -p", "--model 'command:gemini -p'"},
+        {"opencode run", "--model 'command:opencode run'"},
+        {"anthropic/claude-opus-4.6", "--model 'openrouter:anthropic/claude-opus-4.6'"},
         {"", "--model builtin"},
         {":", "--model builtin"},
         {"\x1b[31m:x", "--model builtin"},
@@ -41,12 +47,34 @@ static void test_model_models__an_unknown_provider_comes_with_the_list(void **st
         kl_model *m;
         e = (kl_error){0};
         assert_err(KL_EINVAL, kl_model_open(&m, CASES[i].spec, &e));
-        assert_contains(e.message, "anthropic:MODEL, openai:MODEL, command:");
+        assert_contains(e.message, "anthropic:MODEL, openai:MODEL, gemini:MODEL, openrouter:");
         assert_contains(e.hint, CASES[i].hint);
         assert_null(strchr(e.message, '\x1b'));
     }
     kl_model *m;
     assert_err(KL_EINVAL, kl_model_open(&m, "builtin:x", &e));
+}
+
+/* The rows of the price table that cost nothing are for those who cost nothing. */
+static void test_model_models__no_wire_takes_the_name_of_what_is_free(void **state) {
+    (void)state;
+    static const char *const specs[] = {"openai:local:qwen3", "openai:builtin", "anthropic:mailbox",
+                                        "gemini:mutate:1", "openrouter:replay of x"};
+    for (size_t i = 0; i < KL_COUNT(specs); i++) {
+        kl_model *m;
+        assert_err(KL_EINVAL, kl_model_open(&m, specs[i], &e));
+        assert_contains(e.message, "would be priced as");
+    }
+}
+
+static void test_model_models__what_a_name_states(void **state) {
+    (void)state;
+    assert_string_equal(kl_model_stated("bedrock:us-east-1/anthropic.x-v1:0"),
+                        "us-east-1/anthropic.x-v1:0");
+    assert_string_equal(kl_model_stated("local:qwen3:8b"), "local:qwen3:8b");
+    assert_null(kl_model_stated("command:claude -p"));
+    assert_null(kl_model_stated("openai:"));
+    assert_null(kl_model_stated("nobody:x"));
 }
 
 static void test_model_models__without_libcurl_it_says_so(void **state) {
@@ -135,6 +163,8 @@ int main(void) {
         TEST(models__without_libcurl_it_says_so),
         TEST(models__every_provider_conforms),
         TEST(models__an_unknown_provider_comes_with_the_list),
+        TEST(models__no_wire_takes_the_name_of_what_is_free),
+        TEST(models__what_a_name_states),
         TEST(builtin__undoings_one_after_the_other),
         TEST(builtin__knows_what_it_cannot),
     };

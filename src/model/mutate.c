@@ -129,6 +129,7 @@ const kl_provider kli_mutate = {
     .spec = "mutate:SEED",
     .doc = "no model: one mechanical variation, drawn by a seed; free, for tests and for measuring "
            "searches",
+    .example = "mutate:1",
     .repeatable = true,
     .open = mutate_open,
     .ask = mutate_ask,

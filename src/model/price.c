@@ -7,11 +7,11 @@
  * "cache_write_5m": 6.25, "cache_write_1h": 10, "output": 25, "source": URL, "note": TEXT}]}
  *
  * Which row: the longest glob that matches the model (a snapshot's date at its end, -20251001 or
- * -2025-10-01, does not make another model); of its rows those of the latest day that has come; of
- * these the smallest tier into which the prompt fits.  Every rate must be there: a class without a
- * price is a class that would be free by mistake.  Costs are integers and round up. Not here:
- * batch, region and speed multipliers, because no request asks for any of them.
- * SPDX-License-Identifier: Apache-2.0 */
+ * -2025-10-01, does not make another model), under its own name or its maker's (price_name.c); of
+ * its rows those of the latest day that has come; of these the smallest tier into which the prompt
+ * fits.  Every rate must be there: a class without a price is a class that would be free by
+ * mistake.  Costs are integers and round up. Not here: batch, region and speed multipliers, because
+ * no request asks for any of them. SPDX-License-Identifier: Apache-2.0 */
 #include "base/fs.h"
 #include "model_impl.h"
 #include <fnmatch.h>
@@ -28,6 +28,7 @@ extern const size_t kl_model_prices_bytes;
               */
 #define TURN_TOKENS 16 /* the frame around one turn: role, separators, tags */
 #define FALLBACK_DATE "undated"
+#define REGIONAL_SHARE 10 /* a cloud's endpoint in one region costs a tenth more */
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
@@ -74,13 +75,15 @@ static int64_t tier_of(const json_t *row) {
 }
 
 /* The glob and the day that count for `model`; a clock behind the whole table gets the oldest row.
- */
-static const json_t *governing(const json_t *rows, const char *model, const char *day) {
+ * `renamed`: the row is that of the maker's name. */
+static const json_t *governing(bool *renamed, const json_t *rows, const char *model,
+                               const kli_maker_name *maker, const char *day) {
     const json_t *best = NULL;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
         const char *glob = text_in(row, "model"), *from = text_in(row, "valid_from");
-        if (!glob_fits(glob, model)) continue;
+        const bool own = glob_fits(glob, model);
+        if (!own && !(maker->bare[0] && glob_fits(glob, maker->bare))) continue;
         const char *best_from = best ? text_in(best, "valid_from") : "";
         const size_t len = strlen(glob), best_len = best ? strlen(text_in(best, "model")) : 0;
         const bool has_come = strcmp(from, day) <= 0,
@@ -88,7 +91,7 @@ static const json_t *governing(const json_t *rows, const char *model, const char
         const bool newer = has_come != best_has ? has_come
                            : has_come           ? strcmp(from, best_from) > 0
                                                 : strcmp(from, best_from) < 0;
-        if (!best || len > best_len || (len == best_len && newer)) best = row;
+        if (!best || len > best_len || (len == best_len && newer)) best = row, *renamed = !own;
     }
     return best;
 }
@@ -157,8 +160,13 @@ kl_err kli_price_in(kl_price *out, kl_str text, kl_str file, const char *model,
     *out = (kl_price){0};
     err = check_table(table, file, e);
     const json_t *rows = json_object_get(table, "rows");
-    const json_t *row = err ? NULL : governing(rows, model, day);
+    const kli_maker_name maker = kli_price_name(model);
+    bool renamed = false;
+    const json_t *row = err ? NULL : governing(&renamed, rows, model, &maker, day);
     if (!err) err = row ? read_tiers(out, rows, row, prompt_tokens, peak, file, e) : KL_ENOENT;
+    if (!err && renamed && maker.regional)
+        for (size_t i = 0; i < KL_COUNT(RATES); i++)
+            *rate_at(out, i) += (*rate_at(out, i) + REGIONAL_SHARE - 1) / REGIONAL_SHARE;
     if (!err) {
         const char *date = text_in(table, "date");
         snprintf(out->model, sizeof out->model, "%s", text_in(row, "model"));
@@ -202,7 +210,11 @@ static kl_err find_price(kl_price *out, const char *model, int64_t tokens, bool 
         kl_fail(e, KL_ENOENT, "prices",
                 "the price of '%.100s' is not known for a prompt of %lld tokens", model,
                 (long long)tokens);
-        kl_hint(e, "name a known model with --priced-as, or add a row to %s", path.ptr);
+        kl_hint(
+            e,
+            "name a known model with --priced-as, or add a row to %s; a server on this machine: "
+            "--model local:NAME",
+            path.ptr);
     }
     kl_arena_free(a);
     return err;
@@ -232,11 +244,11 @@ static int64_t longest_reply(const kl_request *q) {
     return q->max_tokens ? q->max_tokens : KL_MODEL_MAX_TOKENS;
 }
 
-kl_err kl_price_bound_counted(int64_t *microusd, const char *model, const kl_request *q,
-                              kl_error *e) {
-    kl_usage u = kl_usage_estimate_cached(q, KL_S(""));
+kl_err kl_price_bound_counted(int64_t *microusd, const char *model, const kl_usage *prompt,
+                              const kl_request *q, kl_error *e) {
+    kl_usage u = *prompt;
     kl_price p;
-    const kl_err err = kl_price_of(&p, model, u.input + u.cache_read + u.cache_write_5m, e);
+    const kl_err err = kl_price_of(&p, model, kl_usage_prompt(prompt), e);
     if (err) return err;
     u.output = longest_reply(q);
     *microusd = kl_price_cost(&p, &u);

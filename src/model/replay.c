@@ -21,14 +21,23 @@
 typedef struct {
     const char *path, *name;
     kl_str model;
-    bool exact;
-    json_t *calls; /* by slot or by key */
+    bool exact, counts; /* `counts`: the provider that answered then knew a prompt's tokens */
+    json_t *calls;      /* by slot or by key */
 } record_ctx;
 
 static kl_err bad_line(const record_ctx *r, size_t line, const char *what, kl_error *e) {
     char where[256];
     snprintf(where, sizeof where, "%.200s:%zu", r->path, line);
     return kl_fail(e, KL_EPARSE, where, "%s", what);
+}
+
+/* Who counts has no name of a model beside its own, and so the recorded name tells. */
+static bool replay_counts(kl_str model) {
+    const kl_provider *p;
+    for (kl_str of; (of = kl_model_replayed(model)).len;) model = of;
+    for (int i = 0; (p = kl_provider_each(i)); i++)
+        if (p->counted && !p->model_name && kl_str_eq(model, kl_str_of(p->name))) return true;
+    return false;
 }
 
 static kl_err take_head(record_ctx *r, kl_arena *a, const json_t *o, kl_error *e) {
@@ -43,6 +52,7 @@ static kl_err take_head(record_ctx *r, kl_arena *a, const json_t *o, kl_error *e
     }
     r->model = kli_tame(a, kli_json_text_or(o, "model", KL_S("unknown")), 100);
     r->name = kl_arena_printf(a, REPLAY_OF "%.*s", KL_STR_ARG(r->model)).ptr;
+    r->counts = replay_counts(r->model);
     return KL_OK;
 }
 
@@ -130,13 +140,38 @@ static const json_t *replay_same_place(const record_ctx *r, const char *slot) {
     return NULL;
 }
 
+static const char *replay_wanted(const record_ctx *r, const kl_request *q) {
+    return r->exact ? q->key : q->slot;
+}
+
+static const json_t *replay_find(const record_ctx *r, const kl_request *q) {
+    const char *wanted = replay_wanted(r, q);
+    const json_t *o = wanted ? json_object_get(r->calls, wanted) : NULL;
+    return o || !wanted || r->exact ? o : replay_same_place(r, wanted);
+}
+
+static kl_usage replay_usage(const json_t *call, const kl_request *q, kl_str reply) {
+    kl_usage u = kl_usage_estimate(q, reply);
+    if (json_is_object(json_object_get(call, "usage")))
+        kl_usage_parse(&u, json_object_get(call, "usage"));
+    return u;
+}
+
+/* What was reserved then is what was counted then, whatever prompts look like today.  A call that
+ * is not recorded is one that the recorded provider would count today. */
+static bool replay_counted(kl_usage *out, const void *self, const kl_request *q) {
+    const record_ctx *r = self;
+    const json_t *call = replay_find(r, q);
+    *out = call ? replay_usage(call, q, KL_S("")) : kl_usage_estimate_cached(q, KL_S(""));
+    return r->counts && kl_usage_prompt(out) > 0;
+}
+
 static const char *replay_name(const void *self) { return ((const record_ctx *)self)->name; }
 
 static kl_err replay_ask(kl_reply *out, void *self, kl_arena *a, const kl_request *q, kl_error *e) {
     const record_ctx *r = self;
-    const char *wanted = r->exact ? q->key : q->slot;
-    const json_t *o = wanted ? json_object_get(r->calls, wanted) : NULL;
-    if (!o && wanted && !r->exact) o = replay_same_place(r, wanted);
+    const char *wanted = replay_wanted(r, q);
+    const json_t *o = replay_find(r, q);
     out->billed_microusd = 0;
     if (!o) {
         kl_fail(e, KL_ENOENT, r->path, REPLAY_NOTHING "%s %.120s (%.60s)",
@@ -155,9 +190,7 @@ static kl_err replay_ask(kl_reply *out, void *self, kl_arena *a, const kl_reques
                         kli_json_text_or(o, "stop", KL_S("end"))); /* checked when it was read */
     out->text = kl_arena_copy(a, kli_json_text_or(o, "text", (kl_str){0}));
     out->model = kli_tame(a, kli_json_text_or(o, "model", r->model), 128);
-    out->usage = kl_usage_estimate(q, out->text);
-    if (json_is_object(json_object_get(o, "usage")))
-        kl_usage_parse(&out->usage, json_object_get(o, "usage"));
+    out->usage = replay_usage(o, q, out->text);
     out->billed_microusd =
         -1; /* what it cost then is not what it costs now: nothing, or its tokens at --priced-as */
     return KL_OK;
@@ -181,10 +214,12 @@ const kl_provider kli_replay = {
     .name = "replay",
     .spec = "replay:[exact:]FILE",
     .doc = "answers from a recording, by slot or (exact) by key; the gate runs live",
+    .example = "replay:calls.jsonl",
     .repeatable = true,
     .open = replay_open,
     .ask = replay_ask,
     .close = replay_close,
     .model_name = replay_name,
     .next_slot = replay_next_slot,
+    .counted = replay_counted,
 };

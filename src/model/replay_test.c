@@ -98,6 +98,38 @@ static void test_model_replay__what_is_not_recorded_is_named(void **state) {
     assert_contains(e.hint, "run record");
 }
 
+static bool replay_counted(kl_usage *u, const char *model, const char *slot, const char *key) {
+    static const kl_message turn = {KL_ROLE_USER, {"whatever", 8}, false};
+    const kl_request q = {
+        .messages = &turn, .n = 1, .purpose = "deoptimize", .slot = slot, .key = key};
+    kl_model *m = NULL;
+    assert_ok(kl_recording_write("r.jsonl", model, "walk", "", CALLS, 2, &e));
+    assert_ok(kl_model_open(&m, key ? "replay:exact:r.jsonl" : "replay:r.jsonl", &e));
+    const bool counted = kl_model_counted(u, m, &q);
+    kl_model_close(m);
+    return counted;
+}
+
+/* Who made the recording says whether a prompt's tokens are known; the call says how many. */
+static void test_model_replay__a_prompt_counts_as_it_was_counted(void **state) {
+    (void)state;
+    static const char *const counting[] = {"mailbox", "replay of mailbox",
+                                           "replay of replay of mailbox"};
+    static const char *const others[] = {"claude-opus-4-6", "replay of m", "replay", "builtin", ""};
+    kl_usage u;
+    for (size_t i = 0; i < KL_COUNT(counting); i++) {
+        assert_true(replay_counted(&u, counting[i], "t/deoptimize/0", NULL));
+        assert_int_equal(kl_usage_prompt(&u), 1 + 2 + 3 + 4);
+        assert_int_equal(u.cache_write_5m, 3);
+        assert_true(replay_counted(&u, counting[i], NULL, "k1"));
+        assert_int_equal(u.input, 9);
+        assert_true(replay_counted(&u, counting[i], "t/deoptimize/7", NULL));
+        assert_int_equal(u.input, 2); /* not recorded: as it would be counted */
+    }
+    for (size_t i = 0; i < KL_COUNT(others); i++)
+        assert_false(replay_counted(&u, others[i], "t/deoptimize/0", NULL));
+}
+
 /* Recorded from one folder, replayed from another: what a call is about is named by the end of its
  * path. */
 static void test_model_replay__a_path_in_a_slot_is_known_by_its_end(void **state) {
@@ -193,6 +225,7 @@ int main(void) {
         TEST(what_was_written_comes_back),
         TEST(the_same_calls_are_the_same_bytes),
         TEST(what_is_not_recorded_is_named),
+        TEST(a_prompt_counts_as_it_was_counted),
         TEST(a_path_in_a_slot_is_known_by_its_end),
         TEST(a_file_by_hand_needs_slots_and_texts_alone),
         TEST(a_file_that_is_wrong_is_refused_as_a_whole),

@@ -238,10 +238,22 @@ static json_t *list_in(json_t *o, const char *key) {
     return list;
 }
 
+static json_t *summary_json(const kli_results *r) {
+    kl_arena *a = kl_arena_new();
+    kli_report_cell *lines;
+    json_t *list = json_array();
+    const int n = kli_summary(&lines, a, r);
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, kli_json_str(kli_summary_text(a, &lines[i])));
+    kl_arena_free(a);
+    return list;
+}
+
 json_t *kli_results_json(const kli_results *r) {
     json_t *o = json_object(), *list;
     document_put(o, "schema", json_string("klineage/results"));
     put_int(o, "version", 1);
+    document_put(o, "summary", summary_json(r));
     put_real(o, "solved_above", 1 + kl_decide_margin(0));
     put_real(o, "recovered_at", KLI_RECOVERED);
     list = list_in(o, "runs");

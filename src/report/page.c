@@ -10,32 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char style[] =
-    "<style>\n"
-    "body{font:16px/1.5 "
-    "system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:56rem;margin:0 "
-    "auto;padding:1rem}\n"
-    "h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.25rem;margin-top:2.2rem;border-bottom:1px "
-    "solid "
-    "#ccc}h3{font-size:1.05rem}\n"
-    "table{border-collapse:collapse;width:100%;font-size:.88rem}th,td{text-align:left;padding:."
-    "25rem "
-    ".5rem;border-bottom:1px solid #e3e3e3;vertical-align:top}\n"
-    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.scroll{"
-    "overflow-x:auto}\n"
-    "figure{margin:1rem 0}figure "
-    "svg{max-width:100%;height:auto}figcaption,.note,.missing{color:#555;font-size:.88rem}\n"
-    "a{color:#1f5a96}code,pre{font:.85rem/1.4 "
-    "ui-monospace,monospace}pre{overflow-x:auto;background:#f6f6f6;padding:.6rem;white-space:pre-"
-    "wrap}\n"
-    "details{margin:.4rem "
-    "0}summary{cursor:pointer}.yes{color:#1b6e3c}.no{color:#9a2c2c}:target{background:#fff6d6}\n"
-    "@media "
-    "print{details>*{display:block}a{color:inherit;text-decoration:none}h2{break-after:avoid}"
-    "figure,tr{break-inside:"
-    "avoid}}\n"
-    "</style>\n";
-
 /* ---- words ------------------------------------------------------------------------------- */
 
 void kli_text(kl_buf *out, kl_str s) {
@@ -75,21 +49,50 @@ static void page_cell(kl_buf *out, kl_str s) {
     kl_buf_printf(out, "</td>");
 }
 
-static void interval_cell(kl_buf *out, const kli_facts *f, kl_str key, double v, double low,
-                          double high) {
-    char number[80];
-    snprintf(number, sizeof number, "%.3g \xc3\x97 [%.3g, %.3g]", v, low, high);
-    kl_buf_printf(out, "<td class=n>");
+static void interval(kl_buf *out, const kli_facts *f, kl_str key, double v, double low,
+                     double high) {
+    kl_arena *a = kl_arena_new();
     if (v > 0)
-        kli_link_verdict(out, f, key, kl_str_of(number));
+        kli_link_verdict(out, f, key, kli_ratio_text(a, (kli_span){v, low, high}));
     else
         kl_buf_printf(out, "&ndash;");
+    kl_arena_free(a);
+}
+
+static void interval_cell(kl_buf *out, const kli_facts *f, kl_str key, double v, double low,
+                          double high) {
+    kl_buf_printf(out, "<td class=n>");
+    interval(out, f, key, v, low, high);
+    kl_buf_printf(out, "</td>");
+}
+
+static void row_interval(kl_buf *out, const kli_facts *f, const kli_row *r) {
+    kl_buf_printf(out, "<td class=n>");
+    interval(out, f, r ? r->verdict : KL_S(""), r ? r->ratio : 0, r ? r->low : 0, r ? r->high : 0);
     kl_buf_printf(out, "</td>");
 }
 
 void kli_page_section(kl_buf *out, const char *id, const char *title) {
     kl_buf_printf(out, "<h2 id=\"%s\">%s</h2>\n", id, title);
 }
+
+/* What is wider than the page scrolls, by keyboard too. */
+void kli_table_begin(kl_buf *out, kl_str label, const char *const *heads, int n) {
+    kl_buf_printf(out, "<div class=scroll role=region tabindex=0 aria-label=\"");
+    kli_text(out, label);
+    kl_buf_printf(out, "\"><table><thead><tr>");
+    for (int i = 0; i < n; i++) {
+        const bool number = heads[i][0] == '>';
+        kl_buf_printf(out, number ? "<th scope=col class=n>" : "<th scope=col>");
+        kli_text(out, kl_str_of(heads[i] + number));
+        kl_buf_printf(out, "</th>");
+    }
+    kl_buf_printf(out, "</tr></thead><tbody>\n");
+}
+
+void kli_table_end(kl_buf *out) { kl_buf_printf(out, "</tbody></table></div>\n"); }
+
+#define TABLE_BEGIN(out, label, heads) kli_table_begin(out, label, heads, (int)KL_COUNT(heads))
 
 /* ---- results ----------------------------------------------------------------------------- */
 
@@ -104,66 +107,92 @@ static kl_str page_rival_of(const kli_facts *f, const kli_row *row) {
 
 /* The first row is the start; a reference and the end are no proposals. */
 static void gain_cell(kl_buf *out, kl_arena *a, const kli_facts *f, const kli_result *r) {
-    if (r->solved)
-        return interval_cell(out, f, r->timed ? r->end->verdict : r->best->verdict, r->gain.ratio,
-                             r->gain.low, r->gain.high);
+    const kl_str key = r->timed ? r->end->verdict : r->best ? r->best->verdict : KL_S("");
     kl_buf_printf(out, "<td class=n>");
-    if (r->never_asked)
+    if (r->solved)
+        interval(out, f, key, r->gain.ratio, r->gain.low, r->gain.high);
+    else if (r->never_asked)
         kl_buf_printf(out, "never asked");
     else if (r->call == KL_DECISION_UNDECIDED)
-        kli_link_verdict(
-            out, f, r->timed ? r->end->verdict : r->best->verdict,
-            kl_arena_printf(a, "not measurable [%.3g, %.3g]", r->gain.low, r->gain.high));
+        kli_link_verdict(out, f, key,
+                         kl_arena_printf(a, "undecided [%.3g, %.3g]", r->gain.low, r->gain.high));
     else
         kl_buf_printf(out, "1 &times;");
     kl_buf_printf(out, "</td>");
 }
 
+static void counts_cells(kl_buf *out, const kli_facts *f, const kli_result *r,
+                         const char *between) {
+    bool estimated;
+    const int64_t spent = kli_track_spent(f, r->rows, &estimated);
+    kl_buf_printf(out, "<td class=n>%d of %d</td>%s<td class=n>$%.4f%s</td>", r->outcomes[KLI_PASS],
+                  r->proposals, between, (double)spent / 1e6, estimated ? " est." : "");
+}
+
+/* Every trial of the runs, those that have not begun too. */
 static void result_row(kl_buf *out, kl_arena *a, const kli_facts *f, const kli_track_rows *t) {
     kli_result r;
     kli_result_of(&r, a, f, t);
-    const kli_row *best = r.shown, *first = t->n_rows ? &t->rows[0] : NULL;
-    bool estimated;
-    int64_t spent = kli_track_spent(f, t, &estimated);
-    int passed = 0, proposed = 0;
-    for (int i = 1; i < t->n_rows; i++) {
-        if (!kli_is_proposal(&t->rows[i])) continue;
-        proposed++;
-        passed += kl_str_eq(t->rows[i].outcome, KL_S("pass"));
-    }
-    kl_buf_printf(out, "<tr>");
-    page_cell(out, t->workload);
-    page_cell(out, t->policy);
-    page_cell(out, page_rival_of(f, best ? best : first));
-    interval_cell(out, f, first ? first->verdict : KL_S(""), first ? first->ratio : 0,
-                  first ? first->low : 0, first ? first->high : 0);
-    interval_cell(out, f, best ? best->verdict : KL_S(""), best ? best->ratio : 0,
-                  best ? best->low : 0, best ? best->high : 0);
+    const kli_row *first = t->n_rows ? &t->rows[0] : NULL;
+    kl_buf_printf(out, "<tr><th scope=row>");
+    kli_text(out, t->workload);
+    kl_buf_printf(out, "</th>");
+    row_interval(out, f, r.shown);
+    page_cell(out, page_rival_of(f, r.shown ? r.shown : first));
     gain_cell(out, a, f, &r);
-    kl_buf_printf(out, "<td class=n>%d of %d</td><td class=n>$%.4f%s</td></tr>\n", passed, proposed,
-                  (double)spent / 1e6, estimated ? " est." : "");
+    page_cell(out, t->policy);
+    counts_cells(out, f, &r, "");
+    row_interval(out, f, first);
+    kl_buf_printf(out, "</tr>\n");
+}
+
+static void fact(kl_buf *out, const char *what, kl_str of) {
+    kl_buf_printf(out, "</tr>\n<tr><th scope=row>%s", what);
+    kli_text(out, of);
+    kl_buf_printf(out, "</th>");
+}
+
+/* One trial is no table of trials: its numbers stand below each other. */
+static void one_result(kl_buf *out, kl_arena *a, const kli_facts *f, const kli_track_rows *t) {
+    kli_result r;
+    kli_result_of(&r, a, f, t);
+    const kl_str rival = page_rival_of(f, r.shown);
+    kl_buf_printf(out, "<table class=facts><tbody><tr><th scope=row>policy</th>");
+    page_cell(out, t->policy);
+    fact(out, "best, over ", rival.len ? rival : KL_S("the baseline"));
+    row_interval(out, f, r.shown);
+    fact(out, "best, over the start", KL_S(""));
+    gain_cell(out, a, f, &r);
+    fact(out, "start, over ", rival.len ? rival : KL_S("the baseline"));
+    row_interval(out, f, t->n_rows ? &t->rows[0] : NULL);
+    fact(out, "correct proposals", KL_S(""));
+    counts_cells(out, f, &r, "</tr>\n<tr><th scope=row>spent</th>");
+    kl_buf_printf(out, "</tr></tbody></table>\n");
+}
+
+static void all_results(kl_buf *out, kl_arena *a, const kli_facts *f) {
+    static const char *const heads[] = {"task",   ">best",    "against", ">over the start",
+                                        "policy", ">correct", ">spent",  ">start"};
+    TABLE_BEGIN(out, KL_S("Every trial"), heads);
+    for (int i = 0; i < f->n_tracks; i++)
+        if (kli_is_search(&f->tracks[i])) result_row(out, a, f, &f->tracks[i]);
+    kli_table_end(out);
 }
 
 static void results(kl_buf *out, kl_arena *a, const kli_facts *f) {
+    const kli_track_rows *one = NULL;
     int n = 0;
-    for (int i = 0; i < f->n_tracks; i++) n += kli_is_search(&f->tracks[i]);
+    for (int i = 0; i < f->n_tracks; i++)
+        if (kli_is_search(&f->tracks[i])) one = &f->tracks[i], n++;
     if (!n) return;
-    kli_page_section(out, "results", "Results");
-    kl_buf_printf(
-        out, "<div class=scroll><table><tr><th>task<th>policy<th>against<th class=n>start<th "
-             "class=n>best<th class=n>over the start<th class=n>correct<th class=n>spent</tr>\n");
-    for (int i = 0; i < f->n_tracks; i++)
-        if (kli_is_search(&f->tracks[i])) result_row(out, a, f, &f->tracks[i]);
-    kl_buf_printf(
-        out, "</table></div>\n<p class=note>Speed over the kernel under <em>against</em>: the "
-             "task's primary baseline, or the start if no baseline is available; above 1 is "
-             "faster. <em>Over the start</em>: both timed side by side at the end; a best that "
-             "was not measurably faster is shown as the start. Every ratio links to its "
-             "verdict; dollars are the track's sum in the ledger below.</p>\n");
-    if (n > 1) return; /* several are drawn side by side, in the comparison */
-    kli_figure_bars(out, a, f);
-    for (int i = 0; i < f->n_tracks; i++)
-        if (kli_is_search(&f->tracks[i])) kli_figure_cost(out, a, f, f->tracks[i].workload);
+    kli_page_section(out, "results", n > 1 ? "Every trial" : "The trial");
+    n > 1 ? all_results(out, a, f) : one_result(out, a, f, one);
+    kl_buf_printf(out,
+                  "<p class=note>Speed over the task's primary baseline, or over the start if no "
+                  "baseline is available; above 1 is faster. <em>Over the start</em>: both timed "
+                  "side by side at the end; a best that "
+                  "was not measurably faster is shown as the start. Every ratio links to its "
+                  "verdict; dollars are the track's sum in the ledger below.</p>\n");
 }
 
 /* ---- lineages ---------------------------------------------------------------------------- */
@@ -185,15 +214,20 @@ static void rejections(kl_buf *out, const kl_rejection *r, int n) {
 static void state_row(kl_buf *out, const kli_facts *f, const kl_lineage *l, int i) {
     const kl_state *s = &l->states[i];
     const kl_edge *d = i ? &l->edges[i - 1] : NULL;
-    kl_buf_printf(out, "<tr>");
-    page_cell(out, s->name);
-    page_cell(out, d ? d->action : kl_str_of(kli_simplest(l)));
-    interval_cell(out, f, d ? d->gain_verdict_key : KL_S(""), d ? d->gain : 0, d ? d->gain_low : 0,
-                  d ? d->gain_high : 0);
+    kl_buf_printf(out, "<tr><th scope=row>");
+    kli_text(out, s->name);
+    kl_buf_printf(out, "<br><span class=so>");
+    kli_text(out, d ? d->action : kl_str_of(kli_simplest(l)));
+    kl_buf_printf(out, "</span></th><td class=n>");
+    interval(out, f, d ? d->gain_verdict_key : KL_S(""), d ? d->gain : 0, d ? d->gain_low : 0,
+             d ? d->gain_high : 0);
+    if (d && !d->pays)
+        kl_buf_printf(out, "<br><span class=so>%s</span>", kl_decision_name(d->call));
+    kl_buf_printf(out, "</td>");
     interval_cell(out, f, d ? d->recovered_verdict_key : KL_S(""), d ? d->recovered : 0,
                   d ? d->recovered_low : 0, d ? d->recovered_high : 0);
     interval_cell(out, f, s->verdict_key, s->ratio, s->low, s->high);
-    kl_buf_printf(out, "<td>");
+    kl_buf_printf(out, "<td class=w>");
     if (d) kli_text(out, d->locus);
     if (d) rejections(out, d->rejections, d->n_rejections);
     kl_buf_printf(out, "</td></tr>\n");
@@ -211,6 +245,8 @@ static void sources(kl_buf *out, const kl_lineage *l) {
 }
 
 static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
+    static const char *const heads[] = {"state", ">gain over the state before", ">re-derived",
+                                        ">against the baseline", "where"};
     if (f->n_lineages) kli_page_section(out, "lineages", "Lineages");
     for (int i = 0; i < f->n_lineages; i++) {
         const kl_lineage *l = &f->lineages[i];
@@ -226,11 +262,10 @@ static void lineages(kl_buf *out, kl_arena *a, const kli_facts *f) {
                      KL_STR_ARG(l->termination_why), l->id.ptr));
         kl_buf_printf(out, "</p>\n");
         kli_figure_lineage(out, a, l);
-        kl_buf_printf(
-            out, "<div class=scroll><table><tr><th>state<th>action<th class=n>gain over the state "
-                 "before<th class=n>re-derived<th class=n>against the baseline<th>where</tr>\n");
+        TABLE_BEGIN(out, KL_S("States of the lineage"), heads);
         for (int j = 0; j < l->n_states; j++) state_row(out, f, l, j);
-        kl_buf_printf(out, "</table></div>\n<p class=note>A gain links to the verdict in which the "
+        kli_table_end(out);
+        kl_buf_printf(out, "<p class=note>A gain links to the verdict in which the "
                            "state before was timed against this one, so the ratio there is its "
                            "inverse. <em>Re-derived</em> is the speed of the kernel that a model "
                            "derived from the state before, over this one; empty where it is the "
@@ -249,7 +284,7 @@ static void one_card(kl_buf *out, kl_arena *a, const kl_card *c) {
     kl_buf_printf(out, "<details><summary><strong>");
     kli_text(out, c->name);
     kl_buf_printf(out, "</strong> <span class=%s>%s</span>, expected %.3g &times;%s</summary><p>",
-                  c->status == KL_CARD_ADMITTED ? "yes" : "no", kl_card_status_name(c->status),
+                  c->status == KL_CARD_ADMITTED ? "yes" : "so", kl_card_status_name(c->status),
                   c->expected_gain, c->edited ? ", edited by hand: not used" : "");
     kli_text(out, c->description);
     kl_buf_printf(out, "</p><pre>");
@@ -269,7 +304,7 @@ static void step_row(kl_buf *out, const kli_facts *f, const kli_row *r, int n) {
     kl_buf_printf(out, "<tr><td class=n>%d</td>", n);
     page_cell(out, r->phase);
     page_cell(out, r->action);
-    kl_buf_printf(out, "<td class=%s>", r->accepted ? "yes" : "no");
+    kl_buf_printf(out, "<td class=%s>", r->accepted ? "yes" : "so");
     if (r->verdict.len)
         kli_link_verdict(out, f, r->verdict, r->outcome);
     else
@@ -278,23 +313,24 @@ static void step_row(kl_buf *out, const kli_facts *f, const kli_row *r, int n) {
     page_cell(out, r->ratio > 0 ? page_rival_of(f, r) : KL_S(""));
     interval_cell(out, f, r->verdict, r->ratio, r->low, r->high);
     kl_buf_printf(out, "<td class=n>$%.4f</td>", (double)r->spent_microusd / 1e6);
-    page_cell(out, (kl_str){r->why.ptr, r->why.len < 300 ? r->why.len : 300});
-    kl_buf_printf(out, "</tr>\n");
+    kl_buf_printf(out, "<td class=w>");
+    kli_text(out, (kl_str){r->why.ptr, r->why.len < 300 ? r->why.len : 300});
+    kl_buf_printf(out, "</td></tr>\n");
 }
 
 static void steps(kl_buf *out, const kli_facts *f) {
+    static const char *const heads[] = {">#",      "phase",  "action", "outcome",
+                                        "against", ">ratio", ">spent", "why"};
     if (f->n_tracks) kli_page_section(out, "steps", "Every attempt");
     for (int i = 0; i < f->n_tracks; i++) {
         const kli_track_rows *t = &f->tracks[i];
         kl_buf_printf(out, "<details><summary>");
         kli_text(out, t->name);
-        kl_buf_printf(out,
-                      ": %d attempts</summary><div class=scroll><table><tr><th "
-                      "class=n>#<th>phase<th>action<th>outcome<th>against<th class=n>ratio<th "
-                      "class=n>spent<th>why</tr>\n",
-                      t->n_rows);
+        kl_buf_printf(out, ": %d attempts</summary>", t->n_rows);
+        TABLE_BEGIN(out, t->name, heads);
         for (int j = 0; j < t->n_rows; j++) step_row(out, f, &t->rows[j], j);
-        kl_buf_printf(out, "</table></div></details>\n");
+        kli_table_end(out);
+        kl_buf_printf(out, "</details>\n");
     }
 }
 
@@ -319,6 +355,8 @@ static void charge_row(kl_buf *out, const kl_store_charge *c) {
 }
 
 static void page_ledger(kl_buf *out, const kli_facts *f) {
+    static const char *const heads[] = {"track",    "phase",   "priced as", ">input", ">cached",
+                                        ">written", ">output", ">cost",     "state"};
     int64_t spent = 0, unknown = 0;
     int calls = 0, unanswered = 0;
     bool estimated = false;
@@ -342,12 +380,11 @@ static void page_ledger(kl_buf *out, const kli_facts *f) {
                               "provider did not report tokens."
                             : "");
     if (!f->n_charges) return;
-    kl_buf_printf(out, "<details><summary>every call</summary><div "
-                       "class=scroll><table><tr><th>track<th>phase<th>priced as<th "
-                       "class=n>input<th class=n>cached<th class=n>written<th class=n>output<th "
-                       "class=n>cost<th>state</tr>\n");
+    kl_buf_printf(out, "<details><summary>every call</summary>");
+    TABLE_BEGIN(out, KL_S("Every call"), heads);
     for (int i = 0; i < f->n_charges; i++) charge_row(out, &f->charges[i]);
-    kl_buf_printf(out, "</table></div></details>\n");
+    kli_table_end(out);
+    kl_buf_printf(out, "</details>\n");
 }
 
 /* ---- evidence ---------------------------------------------------------------------------- */
@@ -380,7 +417,7 @@ static void page_evidence(kl_buf *out, kl_arena *a, const kli_facts *f) {
 /* ---- the page ---------------------------------------------------------------------------- */
 
 static void run_lines(kl_buf *out, const kli_facts *f) {
-    kl_buf_printf(out, "<ul>\n");
+    kl_buf_printf(out, "<ul class=note>\n");
     for (int i = 0; i < f->n_runs; i++) {
         json_t *o = json_loads(f->runs[i].json.ptr, 0, NULL);
         kl_buf_printf(out, "<li><code>klineage ");
@@ -394,32 +431,76 @@ static void run_lines(kl_buf *out, const kli_facts *f) {
     kl_buf_printf(out, "</ul>\n");
 }
 
-static void page_page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title) {
-    kli_results r;
-    kl_buf_printf(out,
-                  "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
-                  "content=\"width=device-width,initial-scale=1\">\n<title>");
-    kli_text(out, kl_str_of(title));
-    kl_buf_printf(out, "</title>\n%s</head><body>\n<h1>", style);
-    kli_text(out, kl_str_of(title));
-    kl_buf_printf(
-        out, "</h1>\n<p>Every kernel on this page was compiled, checked against a trusted oracle "
-             "and timed interleaved with its comparison kernel. "
-             "A run whose model begins with <code>replay</code> repeats recorded proposals; its "
-             "measurements are from this machine.</p>\n");
-    run_lines(out, f);
-    kli_results_of(&r, a, f);
-    if (r.n_tracks > 1) kli_comparison(out, a, &r); /* who has many looks for the summary first */
+static void lead(kl_buf *out, kl_arena *a, const kli_results *r) {
+    kli_report_cell *lines;
+    const int n = kli_summary(&lines, a, r);
+    for (int i = 0; i < n; i++) {
+        kl_buf_printf(out, i == 0 ? "<p class=lead>" : i == 1 ? "<ul>\n<li>" : "<li>");
+        kli_parts_html(out, r->facts, &lines[i]);
+        kl_buf_printf(out, i ? "</li>\n" : "</p>\n");
+    }
+    if (n > 1) kl_buf_printf(out, "</ul>\n");
+}
+
+/* The headings of the second level, which no text of a file can look like: it is escaped. */
+static void contents(kl_buf *out, kl_str body) {
+    static const char begin[] = "<h2 id=\"", end[] = "</h2>";
+    kl_buf_printf(out, "<nav aria-label=Contents><ul>\n");
+    for (const char *at = body.ptr, *stop = body.ptr + body.len; at < stop;) {
+        at = memmem(at, (size_t)(stop - at), begin, strlen(begin));
+        if (!at) break;
+        at += strlen(begin);
+        const char *close = memmem(at, (size_t)(stop - at), end, strlen(end));
+        KL_ASSERT(close); /* kli_page_section writes both */
+        kl_buf_printf(out, "<li><a href=\"#%.*s</a></li>\n", (int)(close - at), at);
+    }
+    kl_buf_printf(out, "</ul></nav>\n");
+}
+
+static void page_body(kl_buf *out, kl_arena *a, const kli_facts *f, const kli_results *r) {
+    if (r->n_tracks > 1) kli_comparison(out, a, r); /* who has many looks for the summary first */
     results(out, a, f);
-    if (r.n_tracks == 1) kli_comparison(out, a, &r);
-    kli_best_kernels(out, a, &r);
+    if (r->n_tracks == 1) kli_comparison(out, a, r);
+    kli_best_kernels(out, a, r);
     lineages(out, a, f);
     cards(out, a, f);
     kli_matrix(out, a, f);
     steps(out, f);
     page_ledger(out, f);
     page_evidence(out, a, f);
-    kl_buf_printf(out, "</body></html>\n");
+}
+
+static void page_head(kl_buf *out, const char *title) {
+    kl_buf_printf(out,
+                  "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
+                  "content=\"width=device-width,initial-scale=1\">\n<title>");
+    kli_text(out, kl_str_of(title));
+    kl_buf_printf(out, "</title>\n");
+    kli_style(out);
+    kl_buf_printf(out, "</head><body>\n");
+}
+
+static void page_page(kl_buf *out, kl_arena *a, const kli_facts *f, const char *title) {
+    kli_results r;
+    kl_buf body = {0};
+    kli_results_of(&r, a, f);
+    page_body(&body, a, f, &r);
+    page_head(out, title);
+    kl_buf_printf(out, "<header><h1>");
+    kli_text(out, kl_str_of(title));
+    kl_buf_printf(out, "</h1>\n");
+    lead(out, a, &r);
+    contents(out, kl_buf_str(&body));
+    kl_buf_printf(
+        out, "<p class=note>Every kernel on this page was compiled, checked against a trusted "
+             "oracle and timed interleaved with its comparison kernel. "
+             "A run whose model begins with <code>replay</code> repeats recorded proposals; its "
+             "measurements are from this machine. What is folded stays so on paper.</p>\n");
+    run_lines(out, f);
+    kl_buf_printf(out, "</header>\n<main>\n");
+    kl_buf_add(out, kl_buf_str(&body));
+    kl_buf_printf(out, "</main></body></html>\n");
+    kl_buf_fini(&body);
 }
 
 kl_err kl_report_write(kl_buf *html, kl_store *s, const kl_report_opts *o, kl_error *e) {

@@ -13,25 +13,43 @@ static void page_compare_heading(kl_buf *out, const char *tag, kl_str text) {
     kl_buf_printf(out, "</%s>\n", tag);
 }
 
+/* A heading that nothing came after is taken back. */
+static void take_back(kl_buf *out, size_t before, size_t after) {
+    KL_ASSERT(before <= after && after <= out->len);
+    if (out->len != after) return;
+    out->len = before;
+    out->ptr[before] = '\0';
+}
+
 static void curves(kl_buf *out, kl_arena *a, const kli_results *r) {
     for (int i = 0; i < r->n_targets; i++) {
+        const size_t before = out->len;
         page_compare_heading(out, "h3", r->targets[i].label);
+        const size_t after = out->len;
         kli_figure_bands(out, a, r, i);
+        take_back(out, before, after);
     }
 }
 
+static void one_step_figure(kl_buf *out, kl_arena *a, const kli_results *r, const kli_group *g) {
+    const size_t before = out->len;
+    page_compare_heading(out, "h4",
+                         kl_arena_printf(a, "%.*s, %.*s", KL_STR_ARG(r->targets[g->target].label),
+                                         KL_STR_ARG(r->contenders[g->contender].label)));
+    const size_t after = out->len;
+    kli_figure_steps(out, a, r, g);
+    take_back(out, before, after);
+}
+
 static void step_figures(kl_buf *out, kl_arena *a, const kli_results *r) {
-    int n = r->n_groups < MAX_STEP_FIGURES ? r->n_groups : MAX_STEP_FIGURES;
+    const int n = r->n_groups < MAX_STEP_FIGURES ? r->n_groups : MAX_STEP_FIGURES;
+    const size_t before = out->len;
     kl_buf_printf(out, "<details><summary>every step, one trial per policy%s</summary>\n",
                   n < r->n_groups ? "; only the first" : "");
-    for (int i = 0; i < n; i++) {
-        page_compare_heading(
-            out, "h4",
-            kl_arena_printf(a, "%.*s, %.*s", KL_STR_ARG(r->targets[r->groups[i].target].label),
-                            KL_STR_ARG(r->contenders[r->groups[i].contender].label)));
-        kli_figure_steps(out, a, r, &r->groups[i]);
-    }
-    kl_buf_printf(out, "</details>\n");
+    const size_t after = out->len;
+    for (int i = 0; i < n; i++) one_step_figure(out, a, r, &r->groups[i]);
+    take_back(out, before, after);
+    if (out->len > after) kl_buf_printf(out, "</details>\n");
 }
 
 void kli_comparison(kl_buf *out, kl_arena *a, const kli_results *r) {
@@ -39,13 +57,13 @@ void kli_comparison(kl_buf *out, kl_arena *a, const kli_results *r) {
     if (!r->n_tracks) return;
     json_t *document = kli_results_json(r);
     int n = kli_report_tables(tables, a, document);
-    kl_buf_printf(out, r->n_tracks > 1 ? "<h2 id=comparison>Comparison</h2>\n"
-                                       : "<h2 id=comparison>In numbers</h2>\n");
-    if (r->n_tracks > 1) {
-        kli_figure_contenders(out, a, r);
-        curves(out, a, r);
-    }
-    for (int i = 0; i < n; i++) kli_report_table_html(out, r->facts, &tables[i]);
+    kli_page_section(out, "comparison", r->n_tracks > 1 ? "Comparison" : "In numbers");
+    kli_figure_contenders(out, a, r);
+    curves(out, a, r);
+    for (int i = 0; i < n; i++)
+        if (r->n_tracks > 1 ||
+            strcmp(tables[i].id, "comparison") != 0) /* one trial is told above */
+            kli_report_table_html(out, a, r->facts, &tables[i]);
     step_figures(out, a, r);
     json_decref(document);
 }
@@ -144,7 +162,7 @@ void kli_best_kernels(kl_buf *out, kl_arena *a, const kli_results *r) {
         const kli_result *t = &r->tracks[i];
         if (!t->best || t->best == t->start || (!t->solved && t->call != KL_DECISION_UNDECIDED))
             continue;
-        if (first) kl_buf_printf(out, "<h2 id=kernels>Best kernels</h2>\n");
+        if (first) kli_page_section(out, "kernels", "Best kernels");
         first = false;
         t->solved ? best_kernel(out, a, r, t) : undecided_kernel(out, a, r, t);
     }

@@ -1,13 +1,13 @@
 /* page_matrix.c - the matrix of cards and tasks as a heat map with counts: how many applications
  * got faster, of how many that were tried.
  *
- * Colour is the share that got faster, and paler the fewer were tried: a single success is no
- * promise.  SPDX-License-Identifier: Apache-2.0 */
+ * A bar below the words is as long as the share that got faster, and as thick as many were tried: a
+ * single success is no promise.  SPDX-License-Identifier: Apache-2.0 */
 #include "report_impl.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define SURE 5.0 /* applications from which on a share is shown in full colour */
+#define THICKEST 5 /* pixels of the bar: one for each application that was tried, up to this */
 
 typedef struct {
     const kl_matrix_cell *cells;
@@ -31,14 +31,12 @@ static void find_tasks(page_grid *m, kl_arena *a) {
     if (m->n_tasks) qsort(m->tasks, (size_t)m->n_tasks, sizeof *m->tasks, by_task);
 }
 
-/* From vermilion, none faster, to green, all of them. */
-static void heat(kl_buf *out, const kl_matrix_cell *c) {
+static void share(kl_buf *out, const kl_matrix_cell *c) {
     const int faster = c->n[KL_PROBE_FASTER];
-    const double share = c->tried ? (double)faster / c->tried : 0,
-                 sure = c->tried < SURE ? c->tried / SURE : 1;
-    KL_ASSERT(share >= 0 && share <= 1 && sure <= 1);
-    kl_buf_printf(out, "<td style=\"background:rgba(%.0f,%.0f,%.0f,%.2f)\" title=\"",
-                  213 * (1 - share), 94 + 64 * share, 115 * share, 0.15 + 0.6 * sure);
+    KL_ASSERT(faster >= 0 && faster <= c->tried);
+    kl_buf_printf(out, "<td class=share style=\"--part:%d%%;--tried:%dpx\" title=\"",
+                  c->tried ? 100 * faster / c->tried : 0,
+                  c->tried < THICKEST ? c->tried : THICKEST);
     for (int o = 0; o <= KL_PROBE_UNDECIDED; o++)
         if (c->n[o])
             kl_buf_printf(out, "%d %s ", c->n[o], kl_probe_outcome_name((kl_probe_outcome)o));
@@ -55,7 +53,7 @@ static bool same_row(const kl_matrix_cell *a, const kl_matrix_cell *b) {
  */
 static size_t matrix_row(kl_buf *out, const page_grid *m, size_t i) {
     const kl_matrix_cell *first = &m->cells[i];
-    kl_buf_printf(out, "<tr><th>");
+    kl_buf_printf(out, "<tr><th scope=row>");
     kli_text(out, first->what);
     kl_buf_printf(out, " ");
     kli_text(out, first->surface);
@@ -64,7 +62,7 @@ static size_t matrix_row(kl_buf *out, const page_grid *m, size_t i) {
         const bool here =
             i < m->n && same_row(first, &m->cells[i]) && kl_str_eq(m->cells[i].task, m->tasks[t]);
         if (here)
-            heat(out, &m->cells[i++]);
+            share(out, &m->cells[i++]);
         else
             kl_buf_printf(out, "<td></td>");
     }
@@ -78,17 +76,15 @@ void kli_matrix(kl_buf *out, kl_arena *a, const kli_facts *f) {
     if (!m.n) return;
     m.cells = cells;
     find_tasks(&m, a);
+    const char **heads = KL_ARRAY(a, const char *, m.n_tasks + 1);
+    heads[0] = "card or action";
+    for (int t = 0; t < m.n_tasks; t++) heads[t + 1] = m.tasks[t].ptr;
     kli_page_section(out, "matrix", "Cards and states");
     kl_buf_printf(out,
                   "<p class=note>Applications of a card, or of an action without one, that got "
-                  "faster, of those tried, with their median gain; the pale ones rest on few. "
-                  "<code>klineage probe show</code> has every outcome.</p>\n<table><tr><th></th>");
-    for (int t = 0; t < m.n_tasks; t++) {
-        kl_buf_printf(out, "<th>");
-        kli_text(out, m.tasks[t]);
-        kl_buf_printf(out, "</th>");
-    }
-    kl_buf_printf(out, "</tr>\n");
+                  "faster, of those tried, with their median gain; a thin bar rests on few. "
+                  "<code>klineage probe show</code> has every outcome.</p>\n");
+    kli_table_begin(out, KL_S("Cards and states"), heads, m.n_tasks + 1);
     for (size_t i = 0; i < m.n;) i = matrix_row(out, &m, i);
-    kl_buf_printf(out, "</table>\n");
+    kli_table_end(out);
 }

@@ -43,7 +43,24 @@ static kl_str between(kl_str text, const char *from, const char *to, bool with_t
                      : (kl_str){a + strlen(from), (size_t)(b - a) - strlen(from)};
 }
 
-/* `drawn`: a figure as the page has it; empty when there was nothing to draw. */
+/* "var(--bar,#2f6da8)" is what a page has style for; a file has the colour itself. */
+static kl_str plain_colours(kl_arena *a, kl_str svg) {
+    kl_buf out = {0};
+    const char *at = svg.ptr, *end = svg.ptr + svg.len, *name;
+    while (at < end && (name = memmem(at, (size_t)(end - at), "var(--", 6))) {
+        const char *comma = memchr(name, ',', (size_t)(end - name));
+        const char *close = comma ? memchr(comma, ')', (size_t)(end - comma)) : NULL;
+        if (!close) break;
+        kl_buf_add(&out, (kl_str){at, (size_t)(name - at)});
+        kl_buf_add(&out, (kl_str){comma + 1, (size_t)(close - comma - 1)});
+        at = close + 1;
+    }
+    kl_buf_add(&out, (kl_str){at, (size_t)(end - at)});
+    return kl_buf_take(&out, a);
+}
+
+/* `drawn`: a figure as the page has it, of which the wide picture is kept; empty when there was
+ * nothing to draw. */
 static kl_err pictures_keep(album *x, kl_buf *drawn, kl_str name, const char *title, kl_error *e) {
     const kl_str all = kl_buf_str(drawn), svg = between(all, "<svg", "</svg>", true);
     kl_err err = KL_OK;
@@ -51,8 +68,9 @@ static kl_err pictures_keep(album *x, kl_buf *drawn, kl_str name, const char *ti
         kl_fail(e, KL_ENOENT, "gnuplot", "no figure was drawn");
         err = kl_hint(e, "apt-get install gnuplot-nox");
     } else if (all.len) {
-        kl_str text = kl_arena_printf(
-            x->arena, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n%.*s\n", KL_STR_ARG(svg));
+        kl_str text =
+            kl_arena_printf(x->arena, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n%.*s\n",
+                            KL_STR_ARG(plain_colours(x->arena, svg)));
         kl_str caption = between(all, "<figcaption>", "</figcaption>", false);
         err = kli_fs_write(kli_fs_join(x->arena, x->dir, name.ptr).ptr, text, e);
         kl_buf_printf(x->markdown, "![%s](%s/%.*s)\n\n%.*s\n\n", title, x->link, KL_STR_ARG(name),

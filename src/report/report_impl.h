@@ -213,22 +213,49 @@ typedef struct {
 #define KLI_TABLES 6
 int kli_report_tables(kli_report_table out[KLI_TABLES], kl_arena *a,
                       const json_t *results); /* those that have rows */
-void kli_report_table_html(kl_buf *out, const kli_facts *f, const kli_report_table *t);
+void kli_report_table_html(kl_buf *out, kl_arena *a, const kli_facts *f, const kli_report_table *t);
+void kli_part_add(kli_report_cell *c, kl_arena *a, kl_str text, kl_str verdict);
+void kli_parts_html(kl_buf *out, const kli_facts *f, const kli_report_cell *c);
 
-/* ---- pictures: inline SVG, or a sentence why there is none ------------------------------- */
+/* ---- the sentence on top ----------------------------------------------------------------- */
 
-/* Whiskers of gnuplot's own error bars have a white disc in the middle. */
-#define WHISKERS "vectors heads size graph 0.006,90 lc rgb '#222222'"
-void kli_figure_begin(kl_buf *script, int width, int height);
-void kli_figure_slots(kl_buf *script, int n);
-void kli_figure_draw(kl_buf *out, kl_arena *a, kl_buf *script,
-                     const char *caption);           /* caption is markup; ends the script */
+/* What was asked, what came of it by the decision rule, what it cost, what stayed undecided: the
+ * first line is the result, the others are of one target or lineage each.  Never none. */
+int kli_summary(kli_report_cell **lines, kl_arena *a, const kli_results *r);
+kl_str kli_ratio_text(kl_arena *a, kli_span v); /* "1.027 x [1.026, 1.028]" */
+kl_str kli_summary_text(kl_arena *a, const kli_report_cell *line);
+
+/* ---- pictures: inline SVG, or the same in words ------------------------------------------ */
+
+typedef struct {
+    kl_buf script, alt,
+        headings;     /* gnuplot's; what is to be seen, in words; above groups of bars */
+    int wide, narrow; /* heights */
+    int n_bars;
+    bool has_long_words;
+    double least, most; /* ends of all whiskers */
+} kli_figure;
+
+void kli_figure_begin(kli_figure *g, int wide, int narrow);
+void kli_figure_draw(kl_buf *out, kl_arena *a, kli_figure *g,
+                     const char *caption);           /* caption is markup; ends the figure */
 const char *kli_figure_label(kl_arena *a, kl_str s); /* that cannot be a command */
-void kli_figure_bars(kl_buf *out, kl_arena *a,
-                     const kli_facts *f); /* best of every track against the baseline */
-void kli_figure_cost(kl_buf *out, kl_arena *a, const kli_facts *f,
-                     kl_str workload); /* best so far against dollars */
+
+/* Bars that lie, from top to bottom.  `told`: in full colour. */
+typedef struct {
+    int row;
+    double value, low, high;
+    bool told;
+    const char *name, *words; /* labels; on the left, and behind the bar */
+} kli_bar;
+void kli_figure_bars_begin(kli_figure *g, int n_rows);
+void kli_figure_bar(kli_figure *g, kli_bar bar);
+void kli_figure_bar_heading(kli_figure *g, int row, const char *words);
+void kli_figure_bars_end(kli_figure *g, double origin, bool factors, const char *axis);
+
 void kli_figure_lineage(kl_buf *out, kl_arena *a, const kl_lineage *l); /* speed of every state */
+kli_span kli_lineage_speed(const kl_lineage *l, int state); /* over K0 where every gain is known */
+bool kli_lineage_by_gain(const kl_lineage *l);              /* it is; else over the baseline */
 
 void kli_figure_contenders(kl_buf *out, kl_arena *a,
                            const kli_results *r); /* bars by policy, KLineage's figure 3 */
@@ -239,7 +266,14 @@ void kli_figure_steps(kl_buf *out, kl_arena *a, const kli_results *r,
 
 /* ---- HTML -------------------------------------------------------------------------------- */
 
-void kli_text(kl_buf *out, kl_str s); /* escaped */
+void kli_style(kl_buf *out);                               /* the style sheet */
+const char *kli_colour(const char *name);                  /* of colours.def, on light ground */
+const char *kli_colour_name(int red, int green, int blue); /* NULL: it has none */
+void kli_text(kl_buf *out, kl_str s);                      /* escaped */
+/* A table of these heads, '>' before one of numbers; `label` says what it is for who cannot see it.
+ * The caller writes the rows. */
+void kli_table_begin(kl_buf *out, kl_str label, const char *const *heads, int n);
+void kli_table_end(kl_buf *out);
 /* A number with its evidence: a link where the journal has the verdict, else its key as a tooltip.
  */
 void kli_link_verdict(kl_buf *out, const kli_facts *f, kl_str key, kl_str number);

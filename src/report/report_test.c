@@ -185,7 +185,7 @@ static void test_report__money_is_what_the_ledger_says(void **state) {
     assert_contains(x.html.ptr,
                     "<p>1 model calls, $0.0100. 1 more without an answer, up to $0.5000");
     assert_contains(x.html.ptr,
-                    "<td class=n>0 of 0</td><td class=n>$0.5100</td>"); /* although no step was
+                    "spent</th><td class=n>$0.5100</td>"); /* although no step was
                                                                            written after the call */
     assert_contains(x.html.ptr, "<td class=n>$0.000000</td><td>released</td>");
 }

@@ -264,6 +264,11 @@ static void test_results__a_track_by_hand(void **state) {
     number_is("tracks.0.no_kernel", 2);
     assert_true(json_is_true(at("tracks.0.solved")));
     null_is("tracks.0.cards"); /* no library was named, so no word can be told to be a card's */
+    assert_contains(w.text.ptr,
+                    "the best kernel is faster than its start, 3.8 \xc3\x97 \\[3.79, 3.81\\] by "
+                    "the ratios of both, and faster than openblas, 1.9 \xc3\x97 \\[1.898, "
+                    "1.902\\]; model calls cost ~$1.0700; undecided: 1 proposal whose time did not "
+                    "settle.");
 }
 
 static void test_results__how_a_best_came_about(void **state) {
@@ -359,6 +364,9 @@ static void test_results__the_end_says_what_was_gained(void **state) {
     assert_true(json_is_true(at("tracks.0.gain_timed")));
     number_is("tracks.0.proposals", 1);
     number_is("tracks.0.best.ratio", 2);
+    assert_contains(w.text.ptr, "the best kernel is faster than its start, 3 \xc3\x97 \\[2.997, "
+                                "3.003\\], and faster than openblas, 2 \xc3\x97 \\[1.998, "
+                                "2.002\\]; no model call cost anything; nothing is undecided.");
 }
 
 /* 4 x by the ratios of start and best; side by side they are the same: a phantom, shown nowhere. */
@@ -372,6 +380,9 @@ static void test_results__a_best_that_is_not_faster_in_the_end_is_the_start(void
     charge(&l, "search", 7, false, true);
     compute_a();
     text_is("tracks.0.call", "same");
+    assert_contains(w.text.ptr,
+                    "no kernel was faster than the start; the start is slower than openblas, 0.5 "
+                    "\xc3\x97 \\[0.499, 0.5\\]; model calls cost $0.0000; nothing is undecided.");
     number_is("tracks.0.best.ratio", 2); /* what the journal says */
     number_is("tracks.0.shown.ratio", 0.5);
     assert_true(json_is_false(at("tracks.0.solved")));
@@ -384,7 +395,7 @@ static void test_results__a_best_that_is_not_faster_in_the_end_is_the_start(void
     assert_contains(w.text.ptr, "| softmax | generate | 1 \xc3\x97 | 1 | 0.5 \xc3\x97 | 0.5 "
                                 "\\[0.499, 0.5\\] \xe2\x89\xa0 | 0/1 |");
     write_page();
-    assert_null(strstr(w.text.ptr, "id=kernels"));
+    assert_null(strstr(w.text.ptr, "id=\"kernels\""));
 }
 
 /* 1.8 x, measured while identical code differed by half. */
@@ -398,6 +409,11 @@ static void test_results__a_best_within_the_noise_is_not_measurable(void **state
     row(&l, "end", "pass", 1.8, false, 7);
     compute_a();
     text_is("tracks.0.call", "undecided");
+    assert_contains(
+        w.text.ptr,
+        "no kernel proved faster than the start; whether the last candidate is stays undecided, "
+        "1.8 \xc3\x97 \\[1.62, 1.98\\]; the start is slower than openblas, 0.5 \xc3\x97 \\[0.499, "
+        "0.5\\]; no model call cost anything; undecided: 1 trial over its start.");
     number_is("groups.0.undecided", 1);
     number_is("groups.0.gain.median", 1);
     assert_contains(w.text.ptr, "not measurable \\[1.62, 1.98\\]");
@@ -419,6 +435,10 @@ static void test_results__a_track_without_money_for_a_question_is_no_trial(void 
     row(&m, "end", "pass", 4, false, 7); /* money went later: a trial */
     stopped_by = "";
     compute_a();
+    text_is("summary.1", "gemm: the budget was too small for a first call; the start is slower "
+                         "than openblas, 0.5 \xc3\x97 [0.499, 0.5].");
+    text_is("summary.2", "topk: the best kernel is faster than its start, 4 \xc3\x97 [3.996, "
+                         "4.004], and faster than openblas, 2 \xc3\x97 [1.998, 2.002].");
     assert_true(json_is_true(at("tracks.0.never_asked")));
     assert_true(json_is_false(at("tracks.1.never_asked")));
     number_is("groups.0.trials", 0);
@@ -542,6 +562,16 @@ static void test_results__groups_by_hand(void **state) {
     (void)state;
     three_by_two();
     compute_a();
+    text_is("summary.0", "Asked for faster kernels of 2 targets, 12 trials by 2 policies: 6 "
+                         "ended faster than their start; the highest ratio is that of topk by "
+                         "klineage, faster than openblas, 4 \xc3\x97 [3.996, 4.004]; model "
+                         "calls cost $2.4000; nothing is undecided.");
+    text_is("summary.1", "gemm: the best of 6 trials, by klineage in trial 3, is faster than "
+                         "its start, 5 \xc3\x97 [4.99, 5.01] by the ratios of both, and faster "
+                         "than openblas, 2.5 \xc3\x97 [2.498, 2.502].");
+    text_is("summary.2", "topk: the best of 6 trials, by klineage in trial 1, is faster than "
+                         "its start, 8 \xc3\x97 [7.98, 8.02] by the ratios of both, and faster "
+                         "than openblas, 4 \xc3\x97 [3.996, 4.004].");
     number_is("groups.0.trials", 3);
     number_is("groups.0.best.median", 1.6);
     number_is("groups.0.best.min", 1.2);
@@ -656,7 +686,9 @@ static void test_results__a_walk_is_no_search(void **state) {
     row(&l, "start", "pass", 2, true, 1);
     compute_a();
     assert_int_equal(json_array_size(at("tracks")), 0);
-    assert_string_equal(w.text.ptr, "These runs contain no search.\n");
+    assert_string_equal(w.text.ptr,
+                        "These runs contain no search and no lineage; no model call cost anything; "
+                        "nothing is undecided.\n\n");
 }
 
 /* ---- words from elsewhere ---------------------------------------------------------------- */
@@ -724,7 +756,7 @@ static void test_page__numbers_of_a_comparison_lead_to_verdicts(void **state) {
     (void)state;
     three_by_two();
     write_page();
-    assert_contains(w.text.ptr, "<h2 id=comparison>");
+    assert_contains(w.text.ptr, "<h2 id=\"comparison\">");
     assert_contains(w.text.ptr, "Which policy is fastest at what?");
     for (const char *at = w.text.ptr; (at = strstr(at, "href=\"#")); at++) {
         const char *name = at + 7, *end = strchr(name, '"');
@@ -751,7 +783,7 @@ static void test_page__a_search_without_money_or_success(void **state) {
     trial(RUN_A, "gemm", "klineage", 1, 0, 0);
     write_page();
     assert_null(strstr(w.text.ptr, "gnuplot failed"));
-    assert_null(strstr(w.text.ptr, "id=kernels"));
+    assert_null(strstr(w.text.ptr, "id=\"kernels\""));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -45,11 +45,7 @@ static void tables_begin(kli_report_table *t, const document *d, const char *id,
 
 static void more(kli_report_table *t, kl_str text, kl_str verdict) {
     KL_ASSERT(t->n_cells > 0 && t->n_cells <= t->most_cells);
-    kli_report_cell *c = &t->cells[t->n_cells - 1];
-    kli_part *p = KL_NEW(t->from->a, kli_part);
-    *p = (kli_part){.text = text, .verdict = verdict};
-    *(c->last ? &c->last->next : &c->first) = p;
-    c->last = p;
+    kli_part_add(&t->cells[t->n_cells - 1], t->from->a, text, verdict);
 }
 
 static void linked(kli_report_table *t, kl_str text, kl_str verdict) {
@@ -345,7 +341,9 @@ static void overall(kli_report_table *t, const document *d) {
         "policy",         ">targets",        ">solved",        ">over the baseline",
         ">failures as 0", ">over the start", ">failures as 0", ">fast_1",
         ">fast_2",        ">corr",           ">avg amsr",      ">spent"};
-    BEGIN(t, d, "policies", "Which policy is best overall?",
+    BEGIN(t, d, "policies",
+          json_array_size(d->contenders) > 1 ? "Which policy is best overall?"
+                                             : "What did it come to over all targets?",
           "Geometric means over targets of the median successful trial, then the same times "
           "the share of trials that succeeded. fast_p: share of trials faster than p times the "
           "baseline by the gate's rule. corr: share of gated submissions that passed, without "
@@ -354,6 +352,7 @@ static void overall(kli_report_table *t, const document *d) {
           heads, json_array_size(d->contenders));
     json_t *c;
     size_t i;
+    if (json_array_size(d->tracks) < 2) return; /* the table of the one trial has it all */
     json_array_foreach(d->contenders, i, c) {
         double amsr = kli_json_real_or(c, "amsr", -1);
         text(t, kli_json_text_or(c, "label", KL_S("?")));
@@ -512,39 +511,66 @@ static void markdown_origin(kl_buf *out, const json_t *results) {
     kl_buf_printf(out, "\n");
 }
 
+/* The sentence on top, then a line for each target and lineage. */
+static void markdown_summary(kl_buf *out, const json_t *results) {
+    size_t i;
+    const json_t *o, *lines = json_object_get(results, "summary");
+    json_array_foreach(lines, i, o) {
+        if (!json_is_string(o)) continue;
+        kl_buf_printf(out, i == 1 ? "\n- " : i ? "- " : "");
+        tables_markdown_text(out, kl_str_of(json_string_value(o)));
+        kl_buf_printf(out, "\n");
+    }
+    if (json_array_size(lines)) kl_buf_printf(out, "\n");
+}
+
 void kl_report_results_markdown(kl_buf *out, const json_t *results) {
     kl_arena *a = kl_arena_new();
     kli_report_table tables[KLI_TABLES + 1];
     int n = kli_report_tables(tables, a, results);
+    markdown_summary(out, results);
     if (n) markdown_origin(out, results);
     for (int i = 0; i < n; i++) markdown_table(out, &tables[i]);
-    if (!n) kl_buf_printf(out, "These runs contain no search.\n");
+    if (!out->len) kl_buf_printf(out, "These runs contain no search.\n");
     kl_arena_free(a);
 }
 
 /* ---- HTML -------------------------------------------------------------------------------- */
 
-static void html_cell(kl_buf *out, const kli_facts *f, const kli_report_cell *c, bool is_number) {
-    kl_buf_printf(out, is_number ? "<td class=n>" : "<td>");
+void kli_parts_html(kl_buf *out, const kli_facts *f, const kli_report_cell *c) {
     for (const kli_part *p = c->first; p; p = p->next)
         if (p->verdict.len)
             kli_link_verdict(out, f, p->verdict, p->text);
         else
             kli_text(out, p->text);
-    kl_buf_printf(out, "</td>");
 }
 
-void kli_report_table_html(kl_buf *out, const kli_facts *f, const kli_report_table *t) {
-    kl_buf_printf(out, "<h3 id=\"t-%s\">%s</h3>\n<div class=scroll><table><tr>", t->id,
-                  t->question);
-    for (int i = 0; i < t->n_columns; i++) {
-        kl_buf_printf(out, t->numbers[i] ? "<th class=n>" : "<th>");
-        kli_text(out, t->heads[i]);
-        kl_buf_printf(out, "</th>");
-    }
+/* A cell of several ratios may be broken between them. */
+static void html_cell(kl_buf *out, const kli_facts *f, const kli_report_table *t, int i) {
+    const kli_report_cell *c = &t->cells[i];
+    const int column = i % t->n_columns;
+    const bool many = c->first && c->first->next && c->first->next->next;
+    kl_buf_printf(out, !column               ? "<th scope=row>"
+                       : !t->numbers[column] ? "<td>"
+                       : many                ? "<td class=\"n many\">"
+                                             : "<td class=n>");
+    kli_parts_html(out, f, c);
+    kl_buf_printf(out, column ? "</td>" : "</th>");
+}
+
+void kli_report_table_html(kl_buf *out, kl_arena *a, const kli_facts *f,
+                           const kli_report_table *t) {
+    const char **heads = KL_ARRAY(a, const char *, t->n_columns);
+    for (int i = 0; i < t->n_columns; i++)
+        heads[i] =
+            kl_arena_printf(a, "%s%.*s", t->numbers[i] ? ">" : "", KL_STR_ARG(t->heads[i])).ptr;
+    kl_buf_printf(out, "<h3 id=\"t-%s\">%s</h3>\n", t->id, t->question);
+    kli_table_begin(out, kl_str_of(t->question), heads, t->n_columns);
     for (int i = 0; i < t->n_cells; i++) {
-        if (i % t->n_columns == 0) kl_buf_printf(out, "</tr>\n<tr>");
-        html_cell(out, f, &t->cells[i], t->numbers[i % t->n_columns]);
+        if (i % t->n_columns == 0) kl_buf_printf(out, i ? "</tr>\n<tr>" : "<tr>");
+        html_cell(out, f, t, i);
     }
-    kl_buf_printf(out, "</tr>\n</table></div>\n<p class=note>%s</p>\n", t->note);
+    kl_buf_printf(out, "</tr>\n");
+    kli_table_end(out);
+    kl_buf_printf(out, "<p class=note>%s</p>\n", t->note);
 }

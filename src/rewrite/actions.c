@@ -38,6 +38,19 @@ const kl_action *kl_action_find(kl_str id) {
     return NULL;
 }
 
+kl_str kl_action_operators(kl_arena *a, const kl_action *x) {
+    kl_buf b = {0};
+    for (size_t i = 0; i < KL_COUNT(KINDS); i++) {
+        const kl_fact_id *both = KINDS[i].both;
+        if (strcmp(KINDS[i].id, x->id) != 0) continue;
+        kl_buf_printf(&b, "%s%s", b.len ? " or " : "",
+                      kl_fact_each(KL_FACT_OF_STATE, (int)both[0])->name);
+        if (both[0] != both[1])
+            kl_buf_printf(&b, " and %s", kl_fact_each(KL_FACT_OF_STATE, (int)both[1])->name);
+    }
+    return kl_buf_take(&b, a);
+}
+
 bool kl_action_valid(kl_str id) {
     const kl_str other = KL_S("other:");
     if (kl_action_find(id)) return true;

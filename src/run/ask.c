@@ -175,14 +175,6 @@ static const char *ask_model_name(const kli_track *t) {
     return p->model_name ? p->model_name(t->own) : p->name;
 }
 
-/* What follows the colon of "anthropic:NAME" is the name, with or without a key at hand. */
-static const char *name_in_spec(const char *spec) {
-    const char *colon = strchr(spec, ':');
-    kl_str provider = {spec, colon ? (size_t)(colon - spec) : strlen(spec)};
-    bool wire = kl_str_eq(provider, KL_S("anthropic")) || kl_str_eq(provider, KL_S("openai"));
-    return wire && colon ? colon + 1 : NULL;
-}
-
 const char *kli_effect_model(const kl_track *base) {
     const kli_track *t = kli_of_const(base);
     const char *spec = t->run->opts.model;
@@ -190,12 +182,18 @@ const char *kli_effect_model(const kl_track *base) {
     if (!spec) return "";
     if (t->model || t->own_open) return ask_model_name(t);
     if (t->run->opts.provider) return t->run->opts.provider->name;
-    if (name_in_spec(spec)) return name_in_spec(spec);
+    if (kl_model_stated(spec)) return kl_model_stated(spec);
     if (kl_model_open(&m, spec, t->no_model))
         return kl_arena_printf(t->keep, "%.*s", (int)strcspn(spec, ":"), spec).ptr;
     const char *name = kl_arena_copy(t->keep, kl_str_of(kl_model_name(m))).ptr;
     kl_model_close(m);
     return name;
+}
+
+static bool prompt_counted(kl_usage *out, const kli_track *t, const kl_request *q) {
+    const kl_provider *own = t->run->opts.provider;
+    if (!own) return kl_model_counted(out, t->model, q);
+    return own->counted && own->counted(out, t->own, q);
 }
 
 static kl_err ask_provider(kl_reply *out, ask_question *c, kl_error *e) {
@@ -245,23 +243,25 @@ static void mend_usage(kl_reply *r, const kl_request *q) {
     if (r->billed_microusd < -1) r->billed_microusd = -1;
 }
 
-/* The provider's own bill, else the table; what was reserved where neither can be had.  `price`
- * outlives the charge. */
+/* The provider's own bill, else the table; what was reserved where neither can be had; the row says
+ * which.  `price` outlives the charge. */
 static int64_t ask_cost_of(kl_store_charge *c, const kl_reply *r, kl_price *price) {
     const kl_usage *u = &r->usage;
-    int64_t prompt = u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h;
-    kl_err err = kl_price_of(price, c->priced_as.ptr, prompt, kl_ignored());
-    c->price_date = err ? (kl_str){0} : kl_str_of(price->date);
+    c->price_date = KL_S("billed");
     if (r->billed_microusd >= 0) return r->billed_microusd;
+    kl_err err = kl_price_of(price, c->priced_as.ptr, kl_usage_prompt(u), kl_ignored());
+    c->price_date = err ? (kl_str){0} : kl_str_of(price->date);
     return err ? c->reserved_microusd : kl_price_cost(price, u);
 }
 
 static kl_err bound_of(int64_t *microusd, const ask_question *q, const kl_store_charge *c,
                        int64_t tokens, kl_error *e) {
     kl_request r = q->q;
+    kl_usage prompt;
     r.max_tokens = tokens;
-    return (provider_of(q->t)->counted ? kl_price_bound_counted
-                                       : kl_price_bound)(microusd, c->priced_as.ptr, &r, e);
+    return prompt_counted(&prompt, q->t, &r)
+               ? kl_price_bound_counted(microusd, c->priced_as.ptr, &prompt, &r, e)
+               : kl_price_bound(microusd, c->priced_as.ptr, &r, e);
 }
 
 /* The longest reply that was asked for, or as long a one as the money left pays for: a bound grows
@@ -329,9 +329,7 @@ static kl_err ask_settle(ask_question *q, kl_store_charge *c, kl_reply *r, kl_st
 
 /* ---- asking ------------------------------------------------------------------------------ */
 
-static bool used_something(const kl_usage *u) {
-    return u->input + u->cache_read + u->cache_write_5m + u->cache_write_1h + u->output > 0;
-}
+static bool used_something(const kl_usage *u) { return kl_usage_prompt(u) + u->output > 0; }
 
 /* The call failed.  What surely was not charged goes; where it is known what arrived, the most that
  * this can have cost stays; else all. */
@@ -398,6 +396,7 @@ static kl_err ask_live(ask_question *q, kl_error *e) {
                               .model = kl_str_of(ask_model_name(t)),
                               .lease = t->lease};
     charge.priced_as = o->priced_as ? kl_str_of(o->priced_as) : charge.model;
+    q->q.priced_as = charge.priced_as.ptr;
     q->q.system_sent = system_was_sent(q);
     err = keep_request(&request, q, e);
     return err ? err : ask_until_whole(q, &charge, request, e);

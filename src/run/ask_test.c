@@ -225,6 +225,8 @@ static void test_run_ask__what_the_provider_says_of_its_cost_is_checked(void **s
     kl_store_charge *c = charges(3);
     assert_true(c[0].settled_microusd > 0 && c[0].estimated);
     assert_int_equal(c[1].settled_microusd, 777);
+    assert_str(c[1].price_date, "billed"); /* and not of a table */
+    assert_true(!kl_str_eq(c[0].price_date, KL_S("billed")));
     assert_true(c[2].settled_microusd > c[2].reserved_microusd); /* the truth ... */
     assert_err(KL_EBUDGET,
                fake_question(&r, &track.base, "hello", &e)); /* ... and the next one sees it */
@@ -311,6 +313,60 @@ static void test_run_ask__the_last_money_buys_a_shorter_reply(void **state) {
     opts.budget_microusd = prompt + (KL_MODEL_LEAST_TOKENS - 10) * 25;
     again();
     assert_err(KL_EBUDGET, kl_ask(&r, &track.base, arena, &q, &e));
+}
+
+/* One question through the mailbox, answered; what it said and took. */
+static kl_store_charge ask_by_mail(kl_reply *r, const char *text) {
+    kl_store_charge *c;
+    size_t n;
+    const char *replies = kli_fs_join(arena, dir, "box/replies").ptr;
+    assert_err(KL_PENDING, fake_question(r, &track.base, text, &e));
+    assert_ok(kl_store_charge_list(&c, &n, run->store, arena, run->id, &e));
+    assert_ok(kli_fs_write(kl_arena_printf(arena, "%s/%s.md", replies, c[n - 1].effect.ptr).ptr,
+                           KL_S("an answer by mail"), &e));
+    assert_ok(fake_question(r, &track.base, text, &e));
+    return charges(n)[n - 1];
+}
+
+/* The last money buys what it bought then: a prompt that a mailbox counted is reserved as it was
+ * counted, not at what its bytes could cost at most. */
+static void test_run_ask__a_replay_reserves_what_the_mailbox_did(void **state) {
+    (void)state;
+    kl_recorded calls[2];
+    kl_store_charge then[2];
+    kl_reply r;
+    const char *path = kli_fs_join(arena, dir, "recording.jsonl").ptr;
+    char *text = KL_ARRAY(arena, char, 4001);
+    memset(text, 'w', 4000);
+    opts.provider = NULL;
+    opts.model = kl_arena_printf(arena, "mailbox:%s/box", dir).ptr;
+    opts.budget_microusd = 14000; /* two prompts of a thousand tokens; by their bytes, not one */
+    again();
+    for (int i = 0; i < 2; i++) {
+        then[i] = ask_by_mail(&r, text);
+        assert_true(then[i].settled_microusd <= then[i].reserved_microusd);
+        calls[i] = (kl_recorded){.slot = kl_arena_printf(arena, "%s/deoptimize/%d", spec.name, i),
+                                 .text = r.text,
+                                 .usage = r.usage,
+                                 .billed_microusd = -1};
+    }
+    for (int pass = 0; pass < 2; pass++) { /* of the mailbox, and of a replay of it */
+        const char *model = pass ? "replay of mailbox" : "mailbox";
+        assert_ok(kl_recording_write(path, model, "optimize", "", calls, 2, &e));
+        opts.model = kl_arena_printf(arena, "replay:%s", path).ptr;
+        opts.trial = 300 + (uint64_t)pass;
+        again();
+        for (size_t i = 0; i < 2; i++) {
+            assert_ok(fake_question(&r, &track.base, text, &e));
+            const kl_store_charge *c = &charges(i + 1)[i];
+            assert_int_equal(c->reserved_microusd, then[i].reserved_microusd);
+            assert_int_equal(c->settled_microusd, then[i].settled_microusd);
+        }
+    }
+    assert_ok(kl_recording_write(path, "claude-opus-4-6", "optimize", "", calls, 2, &e));
+    opts.trial = 302;
+    again();
+    assert_err(KL_EBUDGET, fake_question(&r, &track.base, text, &e)); /* nobody counted this one */
 }
 
 static void test_run_ask__what_a_crash_left_is_lost_or_taken_over(void **state) {
@@ -483,6 +539,7 @@ int main(void) {
         TEST(test_run_ask__a_reply_that_broke_off_is_asked_for_again),
         TEST(test_run_ask__a_line_that_always_breaks_ends_and_never_passes_the_cap),
         TEST(test_run_ask__the_last_money_buys_a_shorter_reply),
+        TEST(test_run_ask__a_replay_reserves_what_the_mailbox_did),
         TEST(test_run_ask__what_a_crash_left_is_lost_or_taken_over),
         TEST(test_run_ask__a_full_disk_takes_the_answer_but_not_the_money),
         TEST(test_run_ask__nothing_is_asked_beyond_the_budget),

@@ -66,6 +66,7 @@ static kl_device device_elsewhere(const kl_search *s) {
             d = (kl_device){0};
     }
     if (!d.arch.len) d.arch = v->platform;
+    d.limits = (kl_device_limits){0}; /* a prompt says what a verdict says of its device */
     d.name = v->device;
     d.platform = v->platform;
     return d;

@@ -97,12 +97,6 @@ const kl_scope *kli_candidate_scope(const kli_candidates *c, int at) {
     return c->index ? kli_index_scope(c->index, c->at[at].scope) : &c->at[at].card->verified;
 }
 
-const kl_card *kli_candidate_terms(const kli_candidates *c, int at) {
-    KL_ASSERT(at >= 0 && at < c->n);
-    const kl_card *card = c->at[at].card;
-    return card ? card : kli_index_terms(c->index, c->at[at].terms);
-}
-
 bool kli_candidates_cover(const kli_candidates *c, kl_str surface, kl_str action) {
     if (c->index) return kli_index_covers(c->index, surface, action);
     for (int i = 0; i < c->n; i++)

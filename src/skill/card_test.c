@@ -390,6 +390,89 @@ static void test_skill_import__the_first_generation(void **state) {
     kl_arena_free(a);
 }
 
+/* What they require by names of features is required by traits where one of ours is its sign. */
+static void test_skill_import__the_contract_of_the_first_generation(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card c;
+    import_text(
+        &c, a, "one.json",
+        "{\"skill_id\": \"rows.step-4\", \"intent\": \"sum by shuffles\", \"carrier\": \"a "
+        "volatile "
+        "helper goes\", \"contract\": {\"requires\": [{\"locus\": \"row\", \"name\": "
+        "\"vectorize_global\"}, {\"locus\": \"row\", \"name\": \"no_such_thing\"}], "
+        "\"conflicts\": [{\"name\": \"tma_load\"}]}, \"evidence\": [{\"action_category\": "
+        "\"warp_shuffle_reduce\"}], \"scope\": {\"cases\": [\"*\"], \"languages\": [\"*\"], "
+        "\"platforms\": [\"*\"], \"prior_actions\": [\"coalesce\"]}}");
+    assert_str(c.action, "warp_shuffle_reduce");
+    assert_true(kl_str_ends(c.provides, KL_S("+")));
+    assert_true(c.required.len > 0 && !kli_words_have(c.required, KL_S("no_such_thing")));
+    assert_int_equal(c.n_pre, 3);
+    assert_str(c.pre[1].prose, "requires no_such_thing at row");
+    assert_str(c.pre[2].prose, "conflicts with tma_load");
+    assert_int_equal(c.declared.cases.n + c.declared.surfaces.n + c.declared.platforms.n, 0);
+    assert_str(c.declared.prior.at[0], "coalesce");
+    assert_str(c.flags, "undoes-volatile");
+    kl_arena_free(a);
+}
+
+static kl_card lent(kl_arena *a, const kl_library *l, const char *id, const char *language) {
+    kl_card c;
+    import_text(&c, a, "one.json",
+                kl_arena_printf(a,
+                                "{\"skill_id\": \"x.%s\", \"intent\": \"i\", \"scope\": "
+                                "{\"languages\": [\"%s\"]}}",
+                                id, language)
+                    .ptr);
+    kl_card_lend_contract(&c, a, l);
+    return c;
+}
+
+/* A candidate with no contract would fit everything: one that was learned here is lent to it. */
+static void test_skill_import__a_contract_is_lent_by_a_card_of_the_same_action(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_library *l;
+    assert_ok(kl_library_load(&l, a, KL_TEST_ROOT "/library", &e));
+    const kl_card *own = kl_library_card(l, KL_S("tma-load-cuda"));
+    kl_card c = lent(a, l, "tma_load", "cuda");
+    assert_int_equal(c.n_needs, own->n_needs);
+    assert_int_equal(c.n_brings, own->n_brings);
+    assert_contains(c.verification.ptr, "that of tma-load-cuda");
+    c = lent(a, l, "winograd", "cuda");
+    assert_int_equal(c.n_needs, 1);
+    assert_str(c.needs[0], "op.window and op.contraction");
+    assert_int_equal(kl_card_faults(a, &c).len, 0);
+    assert_int_equal(lent(a, l, "tma_load", "c").n_needs, 0); /* none of that surface */
+    assert_int_equal(lent(a, l, "no-such-thing", "cuda").n_needs, 0);
+    assert_str(lent(a, NULL, "warp_scan", "cuda").needs[0], "op.recurrence or op.selection");
+    kl_arena_free(a);
+}
+
+/* A card is handed on as one object too, its body in it. */
+static void test_skill_import__the_second_generation_as_json(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_card c;
+    import_text(
+        &c, a, "one.json",
+        "{\"skill_id\": \"rows.online-softmax\", \"intent\": \"one pass\", "
+        "\"preconditions\": [\"Storage: rows in registers\"], \"scope\": {\"cases\": "
+        "[\"rows\"], \"languages\": [\"cuda\"], \"platforms\": [\"nvidia-sm90a-cuda13\"]}, "
+        "\"body\": \"# Overview\\n\\nOne pass.\\n\\n# Code Change Snippet\\n\\nIn `row.cuh`."
+        "\\n\\n## Before\\n\\n```cuda\\na();\\n```\\n\\n## After\\n\\n```cuda\\nb();\\n```\\n\"}");
+    assert_str(c.action, "one_pass_online");
+    assert_int_equal(c.pre[0].kind, KL_PRE_STORAGE);
+    assert_str(c.pre[1].value, "cuda");
+    assert_str(c.declared.platforms.at[0], "nvidia-sm90a/cuda-13");
+    assert_str(c.anchor, "In `row.cuh`.");
+    assert_contains(c.carrier.ptr, "One pass.");
+    assert_contains(c.patch.ptr, "SEARCH\na();");
+    assert_int_equal(c.flags.len, 0);
+    kl_arena_free(a);
+}
+
 /* In the release's form, written for this test. */
 #define THEIRS(id, before, after)                                                                  \
     "---\nskill_id: " id "\nintent: Sum rows by shuffles.\npreconditions:\n"                       \
@@ -462,6 +545,12 @@ static void test_skill_import__flags_what_undoes_a_volatile(void **state) {
     import_text(&c, a, "SKILL.md",
                 THEIRS("x.hint", "asm volatile(\"ld\");\n", "asm volatile(\"ld.hint\");\n"));
     assert_int_equal(c.flags.len, 0);
+    import_text(
+        &c, a, "SKILL.md",
+        "---\nskill_id: x.keep\nintent: Keep a factor.\n---\n# Overview\n\nLoads of the helper "
+        "are\nVolatile, so that nothing is kept.\n\n# Code Change Snippet\n\n## Before\n\n"
+        "```cuda\na(load(p));\n```\n\n## After\n\n```cuda\na(p[0]);\n```\n");
+    assert_str(c.flags, "undoes-volatile"); /* its excerpt does not show it */
     import_text(&c, a, "SKILL.md", THEIRS("x.host", "f<<<1, 2>>>(p);\n", "f<<<2, 1>>>(p);\n"));
     assert_str(c.flags, "host-code");
     kl_arena_free(a);
@@ -665,6 +754,9 @@ int main(void) {
         cmocka_unit_test(test_skill_library__names_what_is_broken),
         cmocka_unit_test(test_skill_card__a_broken_one_writes_nothing_by_itself),
         cmocka_unit_test(test_skill_import__the_first_generation),
+        cmocka_unit_test(test_skill_import__the_contract_of_the_first_generation),
+        cmocka_unit_test(test_skill_import__a_contract_is_lent_by_a_card_of_the_same_action),
+        cmocka_unit_test(test_skill_import__the_second_generation_as_json),
         cmocka_unit_test(test_skill_import__keeps_what_a_machine_can_use),
         cmocka_unit_test(test_skill_import__the_mapping_of_kinds),
         cmocka_unit_test(test_skill_import__flags_what_undoes_a_volatile),

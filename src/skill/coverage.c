@@ -37,15 +37,23 @@ static kl_str why_not_grouped(kl_arena *a, const kl_edge *e) {
     return KL_S("never derived forward");
 }
 
-static const char *standing(const kl_card *c) {
-    return c->status == KL_CARD_REJECTED  ? "its card was rejected"
-           : c->status == KL_CARD_RETIRED ? "its card was retired"
-                                          : "its card is a candidate that was not admitted yet";
+static kl_str standing(kl_arena *a, const kl_card *c) {
+    int held_out = 0, accepted = 0;
+    for (int i = 0; i < c->n_trials; i++) {
+        held_out += c->trials[i].held_out;
+        accepted += c->trials[i].held_out && c->trials[i].accepted;
+    }
+    if (c->status != KL_CARD_REJECTED && c->status != KL_CARD_RETIRED)
+        return KL_S("its card is a candidate that was not admitted yet");
+    const char *word = c->status == KL_CARD_REJECTED ? "rejected" : "retired";
+    return held_out ? kl_arena_printf(a, "its card was %s, %d of %d held-out trials accepted", word,
+                                      accepted, held_out)
+                    : kl_arena_printf(a, "its card was %s, no held-out start fits it", word);
 }
 
 static kl_str why_not(kl_arena *a, const kl_library *l, const kl_card *born, kl_str group,
                       const kl_edge *e) {
-    if (born) return kl_str_of(standing(born));
+    if (born) return standing(a, born);
     if (!group.len) return why_not_grouped(a, e);
     const kl_card *same = kl_library_card(l, group);
     if (same && same->status == KL_CARD_ADMITTED)

@@ -1,11 +1,12 @@
 /* import.c - cards of the authors' release, both generations, as candidates of ours.
  *
  * First generation: a JSON object with skill_id, intent, anchor, carrier, precondition[], effect[],
- * risk[], scope{}.  Second: a SKILL.md with YAML skill_id, intent, preconditions, scope and a body
- * (snippets.c).  Their evidence was measured by another gate, so nothing of it becomes a trial: an
- * imported card is lifted, has no verified scope, and has to be admitted here.  What a machine can
- * use is kept: kinds of preconditions, places by our names, the change as a patch, the action by
- * our vocabulary, and where it all came from.  SPDX-License-Identifier: Apache-2.0 */
+ * risk[], scope{}, contract{}, evidence[].  Second: a SKILL.md with YAML skill_id, intent,
+ * preconditions, scope and a body (snippets.c), or the same as a JSON object.  Their evidence was
+ * measured by another gate, so nothing of it becomes a trial: an imported card is lifted, has no
+ * verified scope, and has to be admitted here.  What a machine can use is kept: kinds of
+ * preconditions, places by our names, the change as a patch, the action by our vocabulary, and
+ * where it all came from.  SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -64,6 +65,14 @@ static kl_str imported_action(kl_arena *a, kl_str id) {
     return *known ? kl_str_of(known) : kl_arena_printf(a, "other:%.*s", KL_STR_ARG(words));
 }
 
+/* "*" is none: any. */
+static kl_names told_names(kl_arena *a, kl_names theirs) {
+    kl_names ours = {0};
+    for (int i = 0; i < theirs.n; i++)
+        if (!kl_str_eq(theirs.at[i], KL_S("*"))) kli_names_add(&ours, a, theirs.at[i]);
+    return ours;
+}
+
 /* "nvidia-sm90a-cuda13" -> "nvidia-sm90a/cuda-13": the last part is a toolchain and its version. */
 static kl_str our_platform(kl_arena *a, kl_str name) {
     size_t dash = name.len, digit = name.len;
@@ -79,7 +88,7 @@ static kl_str our_platform(kl_arena *a, kl_str name) {
 static kl_names our_platforms(kl_arena *a, kl_names theirs) {
     kl_names ours = {0};
     for (int i = 0; i < theirs.n; i++) kli_names_add(&ours, a, our_platform(a, theirs.at[i]));
-    return ours;
+    return told_names(a, ours);
 }
 
 /* Traits that the action is known by; what else the card brings, its text says. */
@@ -149,21 +158,68 @@ static kl_names import_names(kl_arena *a, const json_t *from) {
     kl_names names = {0};
     size_t i;
     const json_t *one;
-    json_array_foreach(from, i, one) kli_names_add(&names, a, kl_str_of(json_string_value(one)));
-    return names;
+    json_array_foreach(from, i, one) if (json_is_string(one))
+        kli_names_add(&names, a, kl_str_of(json_string_value(one)));
+    return told_names(a, names);
+}
+
+/* What a feature of theirs is by our traits: the sign of the action that it is named after. */
+static kl_str sign_of(kl_arena *a, kl_str feature) {
+    const kl_action *action = kl_action_find(imported_action(a, feature));
+    const kl_str witness = kl_str_of(action ? action->witness : "");
+    return memchr(witness.ptr, ' ', witness.len) ? (kl_str){0} : witness;
+}
+
+/* {"locus": "mainloop", "name": "tma_load"}; what has no trait of ours is said. */
+static kl_str features(kl_card *c, kl_arena *a, const json_t *list, const char *word) {
+    kl_str words = {0};
+    size_t i;
+    const json_t *one;
+    json_array_foreach(list, i, one) {
+        const kl_str name = kli_json_text_or(one, "name", (kl_str){0}),
+                     locus = kli_json_text_or(one, "locus", (kl_str){0}), sign = sign_of(a, name);
+        if (sign.len) words = kli_words_with(a, words, sign);
+        if (name.len)
+            prose_predicate(c, a,
+                            kl_arena_printf(a, "%s %.*s%s%.*s", word, KL_STR_ARG(name),
+                                            locus.len ? " at " : "", KL_STR_ARG(locus)));
+    }
+    return words;
+}
+
+static void json_contract(kl_card *c, kl_arena *a, const json_t *o) {
+    c->required = features(c, a, json_object_get(o, "requires"), "requires");
+    c->conflicts = features(c, a, json_object_get(o, "conflicts"), "conflicts with");
+}
+
+/* Their category says better than an id what was done. */
+static void json_evidence(kl_card *c, kl_arena *a, const json_t *evidence) {
+    const json_t *one = json_array_get(evidence, 0);
+    const kl_str category = kli_json_text_or(one, "action_category", (kl_str){0}),
+                 action = category.len ? imported_action(a, category) : (kl_str){0};
+    if (!kl_action_find(action)) return;
+    c->action = action;
+    c->provides = witnessed(a, action);
+}
+
+static void json_preconditions(kl_card *c, kl_arena *a, const json_t *list) {
+    const json_t *one;
+    size_t i;
+    json_array_foreach(list, i, one) if (json_is_string(one))
+        prose_predicate(c, a, kl_str_of(json_string_value(one)));
 }
 
 static void from_json(kl_card *c, kl_arena *a, const json_t *o) {
-    const json_t *scope = json_object_get(o, "scope"), *pre = json_object_get(o, "precondition"),
-                 *one;
-    size_t i;
+    const json_t *scope = json_object_get(o, "scope");
     c->intent = import_lines_of(a, json_object_get(o, "intent"));
     c->anchor = import_lines_of(a, json_object_get(o, "anchor"));
     c->carrier = import_lines_of(a, json_object_get(o, "carrier"));
     c->effect = import_lines_of(a, json_object_get(o, "effect"));
     c->risks = import_lines_of(a, json_object_get(o, "risk"));
-    json_array_foreach(pre, i, one) if (json_is_string(one))
-        prose_predicate(c, a, kl_str_of(json_string_value(one)));
+    json_preconditions(c, a, json_object_get(o, "precondition"));
+    json_preconditions(c, a, json_object_get(o, "preconditions"));
+    json_contract(c, a, json_object_get(o, "contract"));
+    if (kli_import_says_volatile(c->carrier)) c->flags = KL_S("undoes-volatile");
     c->declared = (kl_scope){import_names(a, json_object_get(scope, "cases")),
                              import_names(a, json_object_get(scope, "languages")),
                              our_platforms(a, import_names(a, json_object_get(scope, "platforms"))),
@@ -178,6 +234,9 @@ static kl_err import_json(kl_card *c, kl_arena *a, kl_str text, kl_str file, kl_
     if (!err) {
         from_json(c, a, o);
         name_card(c, a, id);
+        json_evidence(c, a, json_object_get(o, "evidence"));
+        const kl_str body = kli_json_text_or(o, "body", (kl_str){0});
+        if (body.len) kli_import_body(c, a, kl_arena_copy(a, body), MAX_TEXT);
         c->origin = kl_arena_copy(a, id);
     }
     json_decref(o);
@@ -225,8 +284,8 @@ static kl_err import_skill_md(kl_card *c, kl_arena *a, kl_str text, const char *
     if (!err) {
         c->intent = kli_section_clean(a, kli_yaml_text(a, d, "/intent"), 1000);
         c->declared =
-            (kl_scope){.cases = kli_yaml_list(a, d, "/scope/cases"),
-                       .surfaces = kli_yaml_list(a, d, "/scope/languages"),
+            (kl_scope){.cases = told_names(a, kli_yaml_list(a, d, "/scope/cases")),
+                       .surfaces = told_names(a, kli_yaml_list(a, d, "/scope/languages")),
                        .platforms = our_platforms(a, kli_yaml_list(a, d, "/scope/platforms"))};
         name_card(c, a, id);
         kli_import_body(c, a, body, MAX_TEXT);
@@ -255,6 +314,49 @@ static void note_origin(kl_card *c, kl_arena *a, kl_str text, const char *file) 
         kl_arena_printf(a, "%.*s %s/%s sha256:%s%s%.*s", KL_STR_ARG(c->origin),
                         kli_fs_basename(folder).ptr, kli_fs_basename(file).ptr,
                         kli_hash_of(text).hex, commit.len ? " commit:" : "", KL_STR_ARG(commit));
+}
+
+/* ---- contract ---------------------------------------------------------------------------- */
+
+/* What was learned here, of the same action and surface; admitted ones before candidates. */
+static const kl_card *contract_lender(const kl_card *c, const kl_library *l) {
+    const kl_card *found = NULL;
+    for (int i = 0; i < l->n_cards; i++) {
+        const kl_card *x = &l->cards[i];
+        const kl_names *own =
+            x->verified.surfaces.n ? &x->verified.surfaces : &x->declared.surfaces;
+        if (x->origin.len || x->edited || x->status > KL_CARD_ADMITTED ||
+            !kl_card_has_contract(x) || !kl_str_eq(x->action, c->action) || !own->n ||
+            !kli_names_have(&c->declared.surfaces, own->at[0]))
+            continue;
+        if (!found || (x->status == KL_CARD_ADMITTED && found->status != KL_CARD_ADMITTED))
+            found = x;
+    }
+    return found;
+}
+
+static void lend(kl_card *c, kl_arena *a, const kl_card *from) {
+    c->needs = from->needs, c->n_needs = from->n_needs;
+    c->brings = from->brings, c->n_brings = from->n_brings;
+    c->excludes = from->excludes, c->n_excludes = from->n_excludes;
+    c->verification =
+        kl_arena_printf(a, "%.*s Its contract is that of %.*s, which has the same action.",
+                        KL_STR_ARG(c->verification), KL_STR_ARG(from->name));
+}
+
+void kl_card_lend_contract(kl_card *c, kl_arena *a, const kl_library *l) {
+    const kl_action *action = kl_action_find(c->action);
+    if (!action || kl_card_has_contract(c)) return;
+    const kl_card *from = l ? contract_lender(c, l) : NULL;
+    const kl_str operators = kl_action_operators(a, action);
+    if (from) {
+        lend(c, a, from);
+    } else if (operators.len) {
+        *KL_PUSH(a, c->needs, c->n_needs) = operators;
+        c->verification =
+            kl_arena_printf(a, "%.*s Its contract is of which operators its action is.",
+                            KL_STR_ARG(c->verification));
+    }
 }
 
 /* ---- a card, a folder of cards ----------------------------------------------------------- */

@@ -23,25 +23,28 @@
 #define WALKED 1024   /* cards; looking at more (10 us each) takes longer than all else together */
 #define SETTLED_S 2   /* a file may change again without a new time of change, on coarse clocks */
 #define BUSY_MS 10000 /* another process writes its index: some seconds for 100000 cards */
-#define VERSION 2     /* of the tables below; a file of another one is made anew */
+#define VERSION 3     /* of the tables below; a file of another one is made anew */
 
 /* folder: every one of a card, whatever became of reading it.  candidate: what is chosen from, in a
  * table of its own because that is read whole.  scope, terms: what cards of one verified scope
- * share, and those of one contract within it.  sums: kli_sum records.  packed: all candidates in
- * one piece, sorted by name, because taking rows apart costs more than all else that opening does.
- */
+ * share, and those of one contract within it.  line: the conditions that contracts are made of;
+ * terms hold the numbers of their scope and their lines.  sums: kli_sum records.  packed: all
+ * candidates in one piece, sorted by name, and all contracts in another, because taking rows apart
+ * costs more than all else that opening does. */
 static const char SCHEMA[] =
     "PRAGMA page_size = 32768;" /* of a new file: it is read in few and large pieces */
     "CREATE TABLE IF NOT EXISTS meta(stamp INTEGER, id TEXT, folders INTEGER, cards INTEGER);"
     "CREATE TABLE IF NOT EXISTS place(id INTEGER PRIMARY KEY, text TEXT UNIQUE);"
     "CREATE TABLE IF NOT EXISTS scope(id INTEGER PRIMARY KEY, text TEXT UNIQUE);"
+    "CREATE TABLE IF NOT EXISTS line(id INTEGER PRIMARY KEY, text TEXT UNIQUE);"
     "CREATE TABLE IF NOT EXISTS terms(id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT UNIQUE);"
     "CREATE TABLE IF NOT EXISTS folder(status INTEGER, name TEXT, stamp INTEGER, state INTEGER, "
     "hash TEXT, why TEXT, PRIMARY KEY(status, name)) WITHOUT ROWID;"
     "CREATE INDEX IF NOT EXISTS left_out ON folder(state) WHERE state > 1 OR why <> '';"
     "CREATE TABLE IF NOT EXISTS candidate(name TEXT PRIMARY KEY, scope INTEGER, terms INTEGER, "
     "bytes INTEGER, sums BLOB) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS packed(cards INTEGER, sums INTEGER, all_of_them BLOB);";
+    "CREATE TABLE IF NOT EXISTS packed(cards INTEGER, sums INTEGER, all_of_them BLOB, "
+    "contracts BLOB);";
 
 /* A candidate in `packed`: behind all of them stand their sums, then their names, each with an end.
  */
@@ -52,6 +55,11 @@ typedef struct {
     int32_t first_sum, sums; /* among the sums */
     int32_t unused;
 } packed_card;
+/* In front of the packed contracts: behind it stand where the lines of each begin, then those
+ * lines, both as numbers from 0, then the lines' texts, each with an end. */
+typedef struct {
+    int32_t terms, numbers, lines, unused;
+} packed_contracts;
 _Static_assert(sizeof(packed_card) == 32 && sizeof(kli_sum) == 16, "no byte of them is undefined");
 
 #define NO_FILE ":memory:"
@@ -64,8 +72,10 @@ struct kl_card_index {
     kli_candidates found; /* sorted by name */
     kl_scope *scopes;     /* by id - 1 */
     kl_str *actions;      /* likewise */
-    kl_str *contracts;    /* of terms, by id - 1 */
-    kl_card **terms;      /* likewise, taken apart when they are asked for */
+    const int32_t *begin; /* of terms, by id - 1: among the numbers */
+    const int32_t *numbers;
+    kl_str *lines; /* by number */
+    int n_lines;
 };
 
 /* ---- SQLite ------------------------------------------------------------------------------ */
@@ -229,47 +239,6 @@ static kl_scope scope_read(kl_str *action, kl_arena *a, kl_str text) {
     return s;
 }
 
-static void add_clauses(kl_buf *b, const char *kind, const kl_str *clauses, int n) {
-    for (int i = 0; i < n; i++) {
-        kl_buf_printf(b, "%s ", kind);
-        add_words(b, clauses[i]);
-    }
-}
-
-/* One line a list, then the clauses, a line each, and the predicates without their prose. */
-static kl_str contract_text(kl_arena *a, const kl_card *c) {
-    const kl_str lists[] = {c->action, c->required, c->provides, c->conflicts};
-    kl_buf b = {0};
-    for (size_t i = 0; i < KL_COUNT(lists); i++) add_words(&b, lists[i]);
-    add_clauses(&b, "needs", c->needs, c->n_needs);
-    add_clauses(&b, "brings", c->brings, c->n_brings);
-    add_clauses(&b, "excludes", c->excludes, c->n_excludes);
-    for (int i = 0; i < c->n_pre; i++) {
-        kl_predicate bare = c->pre[i];
-        bare.prose = KL_S("");
-        if (bare.fact.len) kli_predicates_render(&b, &bare, 1);
-    }
-    return kli_buf_keep(&b, a);
-}
-
-/* Lines that begin with `kind`. */
-static void clauses_read(kl_str **out, int *n, kl_arena *a, kl_str text, kl_str kind) {
-    for (kl_str line; kli_next_line(&line, &text);)
-        if (kl_str_starts(line, kind))
-            *KL_PUSH(a, *out, *n) = kl_arena_copy(a, kl_str_trim(kli_from(line, kind.len)));
-}
-
-static void contract_read(kl_card *c, kl_arena *a, kl_str text) {
-    kl_str line;
-    kl_str *const lists[] = {&c->action, &c->required, &c->provides, &c->conflicts};
-    for (size_t i = 0; i < KL_COUNT(lists) && kli_next_line(&line, &text); i++)
-        *lists[i] = kl_str_trim(line);
-    clauses_read(&c->needs, &c->n_needs, a, text, KL_S("needs "));
-    clauses_read(&c->brings, &c->n_brings, a, text, KL_S("brings "));
-    clauses_read(&c->excludes, &c->n_excludes, a, text, KL_S("excludes "));
-    c->n_pre = kli_predicates_parse(&c->pre, a, text);
-}
-
 /* What a folder holds. */
 typedef struct {
     const card_place *place;
@@ -293,7 +262,7 @@ static void read_row(card_row *row, kli_candidates *places, const index_file *f,
     } else {
         row->state = c->status != KL_CARD_ADMITTED ? UNUSED : c->edited ? EDITED : USABLE;
         row->scope = kl_arena_copy(f->arena, scope_text(scratch, c));
-        row->contract = kl_arena_copy(f->arena, contract_text(scratch, c));
+        row->contract = kl_arena_copy(f->arena, kli_contract_lines(scratch, c));
         row->hash = kl_arena_copy(f->arena, kl_str_of(c->body_hash));
         row->why = kl_arena_copy(f->arena, kl_card_faults(scratch, c));
         row->bytes = kli_card_said_bytes(c);
@@ -360,13 +329,18 @@ static void write_rows(index_file *f, const card_row *rows, int n) {
     sqlite3_finalize(put);
 }
 
-/* Terms are of a scope: its number stands in front. */
-static kl_str terms_text(kl_arena *a, int64_t scope, kl_str contract) {
-    return kl_arena_printf(a, "%lld\n%.*s", (long long)scope, KL_STR_ARG(contract));
+/* Terms are of a scope: its number stands in front of those of the lines. */
+static kl_str terms_text(index_file *f, sqlite3_stmt *lines, int64_t scope, kl_str contract) {
+    kl_buf b = {0};
+    kl_buf_printf(&b, "%lld", (long long)scope);
+    for (kl_str line; kli_next_line(&line, &contract);)
+        kl_buf_printf(&b, " %lld", (long long)text_id(f, lines, line));
+    return kl_buf_take(&b, f->arena);
 }
 
 static void write_candidates(index_file *f, const card_row *rows, int n) {
     sqlite3_stmt *scopes = numbering(f, "scope"), *terms = numbering(f, "terms"),
+                 *lines = numbering(f, "line"),
                  *put = prepare(f, "INSERT OR REPLACE INTO candidate VALUES(?,?,?,?,?)");
     for (int i = 0; i < n && !f->failed; i++) {
         const card_row *r = &rows[i];
@@ -374,48 +348,95 @@ static void write_candidates(index_file *f, const card_row *rows, int n) {
         const int64_t scope = text_id(f, scopes, r->scope);
         put_text(put, 1, r->place->name);
         sqlite3_bind_int64(put, 2, scope);
-        sqlite3_bind_int64(put, 3, text_id(f, terms, terms_text(f->arena, scope, r->contract)));
+        const kl_str contract = terms_text(f, lines, scope, r->contract);
+        sqlite3_bind_int64(put, 3, text_id(f, terms, contract));
         sqlite3_bind_int64(put, 4, r->bytes);
         sqlite3_bind_blob(put, 5, r->sums, r->n_sums * (int)sizeof *r->sums, SQLITE_STATIC);
         put_row(f, put);
     }
     sqlite3_finalize(scopes);
     sqlite3_finalize(terms);
+    sqlite3_finalize(lines);
     sqlite3_finalize(put);
 }
 
-static void write_packed(index_file *f) {
+/* Of `all`: each card as a record, its sums, its name. */
+static void pack_cards(kl_buf *all, int *n, int *n_sums, index_file *f) {
     packed_card *cards = NULL;
     kli_sum *sums = NULL;
-    kl_buf names = {0}, all = {0};
-    int n = 0, n_sums = 0;
+    kl_buf names = {0};
     sqlite3_stmt *s = prepare(f, "SELECT name, scope, terms, bytes, sums FROM candidate "
                                  "ORDER BY name");
     while (index_row(f, s)) {
         const int own = sqlite3_column_bytes(s, 4) / (int)sizeof *sums;
-        *KL_PUSH(f->arena, cards, n) = (packed_card){.bytes = sqlite3_column_int64(s, 3),
-                                                     .scope = sqlite3_column_int(s, 1),
-                                                     .terms = sqlite3_column_int(s, 2),
-                                                     .name = (int32_t)names.len,
-                                                     .first_sum = n_sums,
-                                                     .sums = own};
+        *KL_PUSH(f->arena, cards, *n) = (packed_card){.bytes = sqlite3_column_int64(s, 3),
+                                                      .scope = sqlite3_column_int(s, 1),
+                                                      .terms = sqlite3_column_int(s, 2),
+                                                      .name = (int32_t)names.len,
+                                                      .first_sum = *n_sums,
+                                                      .sums = own};
         kl_buf_printf(&names, "%s%c", (const char *)sqlite3_column_text(s, 0), 0);
         const kli_sum *from = sqlite3_column_blob(s, 4);
-        for (int i = 0; i < own; i++) *KL_PUSH(f->arena, sums, n_sums) = from[i];
+        for (int i = 0; i < own; i++) *KL_PUSH(f->arena, sums, *n_sums) = from[i];
     }
     sqlite3_finalize(s);
-    kl_buf_add(&all, (kl_str){(const char *)cards, (size_t)n * sizeof *cards});
-    kl_buf_add(&all, (kl_str){(const char *)sums, (size_t)n_sums * sizeof *sums});
-    kl_buf_add(&all, kl_buf_str(&names));
+    kl_buf_add(all, (kl_str){(const char *)cards, (size_t)*n * sizeof *cards});
+    kl_buf_add(all, (kl_str){(const char *)sums, (size_t)*n_sums * sizeof *sums});
+    kl_buf_add(all, kl_buf_str(&names));
+    kl_buf_fini(&names);
+}
+
+/* Numbers of lines, in the order of the terms' ids; ids that are not used have none. */
+static void pack_terms(int32_t **begin, int32_t **numbers, packed_contracts *head, index_file *f) {
+    sqlite3_stmt *s = prepare(f, "SELECT id, text FROM terms ORDER BY id");
+    while (index_row(f, s)) {
+        kl_str text = {(const char *)sqlite3_column_text(s, 1), (size_t)sqlite3_column_bytes(s, 1)},
+               w;
+        while (head->terms < sqlite3_column_int(s, 0))
+            *KL_PUSH(f->arena, *begin, head->terms) = head->numbers;
+        (void)kli_next_word(&w, &text); /* the scope */
+        while (kli_next_word(&w, &text))
+            *KL_PUSH(f->arena, *numbers, head->numbers) = atoi(w.ptr) - 1;
+    }
+    sqlite3_finalize(s);
+    int end = head->terms; /* where the last one's lines end */
+    *KL_PUSH(f->arena, *begin, end) = head->numbers;
+}
+
+static void pack_contracts(kl_buf *all, index_file *f) {
+    packed_contracts head = {0};
+    int32_t *begin = NULL, *numbers = NULL;
+    kl_buf texts = {0};
+    pack_terms(&begin, &numbers, &head, f);
+    sqlite3_stmt *s = prepare(f, "SELECT id, text FROM line ORDER BY id");
+    for (; index_row(f, s); head.lines++) {
+        for (; head.lines < sqlite3_column_int(s, 0) - 1; head.lines++)
+            kl_buf_add(&texts, (kl_str){"", 1});
+        kl_buf_printf(&texts, "%s%c", (const char *)sqlite3_column_text(s, 1), 0);
+    }
+    sqlite3_finalize(s);
+    kl_buf_add(all, (kl_str){(const char *)&head, sizeof head});
+    kl_buf_add(all, (kl_str){(const char *)begin, (size_t)(head.terms + 1) * sizeof *begin});
+    kl_buf_add(all, (kl_str){(const char *)numbers, (size_t)head.numbers * sizeof *numbers});
+    kl_buf_add(all, kl_buf_str(&texts));
+    kl_buf_fini(&texts);
+}
+
+static void write_packed(index_file *f) {
+    kl_buf cards = {0}, contracts = {0};
+    int n = 0, n_sums = 0;
+    pack_cards(&cards, &n, &n_sums, f);
+    pack_contracts(&contracts, f);
     run_sql(f, "DELETE FROM packed");
-    s = prepare(f, "INSERT INTO packed VALUES(?,?,?)");
+    sqlite3_stmt *s = prepare(f, "INSERT INTO packed VALUES(?,?,?,?)");
     if (s) sqlite3_bind_int(s, 1, n);
     if (s) sqlite3_bind_int(s, 2, n_sums);
-    if (s) sqlite3_bind_blob64(s, 3, n ? all.ptr : "", all.len, SQLITE_STATIC);
+    if (s) sqlite3_bind_blob64(s, 3, n ? cards.ptr : "", cards.len, SQLITE_STATIC);
+    if (s) sqlite3_bind_blob64(s, 4, contracts.ptr, contracts.len, SQLITE_STATIC);
     put_row(f, s);
     sqlite3_finalize(s);
-    kl_buf_fini(&names);
-    kl_buf_fini(&all);
+    kl_buf_fini(&cards);
+    kl_buf_fini(&contracts);
 }
 
 static void drop_rows(index_file *f, const card_places *drop) {
@@ -540,15 +561,46 @@ static bool take_packed(kl_card_index *x, kl_str all, int64_t cards, int64_t n_s
 }
 
 /* Straight to where it stays. */
-static kl_str read_packed(index_file *f, int64_t row) {
+static kl_str read_packed(index_file *f, const char *which, int64_t row) {
     sqlite3_blob *b = NULL;
-    if (sqlite3_blob_open(f->db, "main", "packed", "all_of_them", row, 0, &b) != SQLITE_OK)
+    if (sqlite3_blob_open(f->db, "main", "packed", which, row, 0, &b) != SQLITE_OK)
         return said_no(f), (kl_str){0};
     const int bytes = sqlite3_blob_bytes(b);
     char *all = kl_arena_alloc(f->arena, (size_t)bytes + 1, _Alignof(packed_card));
     if (sqlite3_blob_read(b, all, bytes, 0) != SQLITE_OK) said_no(f);
     sqlite3_blob_close(b);
     return (kl_str){all, (size_t)bytes};
+}
+
+/* Texts that end with a zero each; false when there are not as many. */
+static bool take_lines(kl_card_index *x, kl_str texts, int n) {
+    x->lines = KL_ARRAY(x->arena, kl_str, n + 1);
+    while (x->n_lines < n) {
+        const char *end = texts.len ? memchr(texts.ptr, 0, texts.len) : NULL;
+        if (!end) return false;
+        const kl_str line = kli_between(texts.ptr, end);
+        x->lines[x->n_lines++] = line;
+        texts = kli_from(texts, line.len + 1);
+    }
+    return !texts.len;
+}
+
+/* Of `all`: is what each points to within it? */
+static bool take_contracts(kl_card_index *x, kl_str all) {
+    const packed_contracts *head = (const void *)all.ptr;
+    if (all.len < sizeof *head || head->terms < 0 || head->numbers < 0 || head->lines < 0)
+        return false;
+    const size_t fixed = sizeof *head + ((size_t)head->terms + 1) * sizeof *x->begin +
+                         (size_t)head->numbers * sizeof *x->numbers;
+    if (fixed > all.len || x->found.n_terms > head->terms) return false;
+    x->begin = (const void *)(head + 1);
+    x->numbers = x->begin + head->terms + 1;
+    for (int i = 0; i < head->terms; i++)
+        if (x->begin[i] < 0 || x->begin[i] > x->begin[i + 1]) return false;
+    for (int i = 0; i < head->numbers; i++)
+        if (x->numbers[i] < 0 || x->numbers[i] >= head->lines) return false;
+    return x->begin[head->terms] == head->numbers &&
+           take_lines(x, kli_from(all, fixed), head->lines);
 }
 
 /* `most`: as many as `meta` counts, or something is wrong with the file. */
@@ -558,8 +610,9 @@ static void take_candidates(kl_card_index *x, index_file *f, int most) {
     x->found.at = KL_ARRAY(x->arena, kli_candidate, most + 1);
     while (index_row(f, s))
         sound = sqlite3_column_int64(s, 0) == most &&
-                take_packed(x, read_packed(f, sqlite3_column_int64(s, 2)), most,
-                            sqlite3_column_int64(s, 1));
+                take_packed(x, read_packed(f, "all_of_them", sqlite3_column_int64(s, 2)), most,
+                            sqlite3_column_int64(s, 1)) &&
+                take_contracts(x, read_packed(f, "contracts", sqlite3_column_int64(s, 2)));
     sqlite3_finalize(s);
     if (sound && x->found.n == most) return;
     if (!f->failed) f->why = KL_S("its tables do not agree");
@@ -596,7 +649,7 @@ static void take_left_out(kl_library *l, index_file *f) {
 
 static void take_all(kl_library *l, index_file *f) {
     kl_card_index *x = KL_NEW(f->arena, kl_card_index);
-    int cards = 0, n_contracts = 0;
+    int cards = 0;
     *x = (kl_card_index){.arena = f->arena, .dir = l->dir};
     run_sql(f, "BEGIN"); /* of one state of the file */
     take_texts(&x->found.places, &x->found.n_places, f, "SELECT id, text FROM place");
@@ -608,11 +661,8 @@ static void take_all(kl_library *l, index_file *f) {
     }
     sqlite3_finalize(s);
     take_candidates(x, f, cards);
-    take_texts(&x->contracts, &n_contracts, f, "SELECT id, text FROM terms");
-    while (n_contracts < x->found.n_terms) (void)KL_PUSH(f->arena, x->contracts, n_contracts);
     take_left_out(l, f);
     run_sql(f, "END");
-    x->terms = KL_ARRAY(f->arena, kl_card *, x->found.n_terms + 1);
     x->found.index = x;
     kli_candidates_settle(&x->found);
     l->index = x;
@@ -688,18 +738,23 @@ bool kli_index_covers(const kl_card_index *x, kl_str surface, kl_str action) {
     return false;
 }
 
-const kl_card *kli_index_terms(kl_card_index *x, int terms) {
-    kl_str scope, contract;
+kl_str kli_index_action(const kl_card_index *x, int scope) {
+    KL_ASSERT(scope >= 0 && scope < x->found.n_scopes);
+    return x->actions[scope];
+}
+
+const int32_t *kli_index_contract(const kl_card_index *x, int terms, int *n) {
     KL_ASSERT(terms >= 0 && terms < x->found.n_terms);
-    if (x->terms[terms]) return x->terms[terms];
-    kl_card *c = x->terms[terms] = KL_NEW(x->arena, kl_card);
-    c->status = KL_CARD_ADMITTED;
-    contract = x->contracts[terms];
-    if (!kli_next_line(&scope, &contract)) return c;
-    contract_read(c, x->arena, contract);
-    const int number = atoi(scope.ptr) - 1;
-    if (number >= 0 && number < x->found.n_scopes) c->verified = x->scopes[number];
-    return c;
+    *n = x->begin[terms + 1] - x->begin[terms];
+    KL_ASSERT(*n >= 0);
+    return x->numbers + x->begin[terms];
+}
+
+int kli_index_lines(const kl_card_index *x) { return x->n_lines; }
+
+kl_str kli_index_line(const kl_card_index *x, int line) {
+    KL_ASSERT(line >= 0 && line < x->n_lines);
+    return x->lines[line];
 }
 
 static const kl_card *read_card(kl_card_index *x, kl_str name) {

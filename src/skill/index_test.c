@@ -158,6 +158,109 @@ static void test_skill_index__says_of_the_shipped_cards_what_reading_them_says(v
     }
 }
 
+/* What is known of a kernel, for contracts that ask for it. */
+static kl_target target_of(const place *p, const char *task_name, const char *file) {
+    kl_task *task;
+    kl_kernel *kernel;
+    kl_error e = {0};
+    kl_traits *traits = KL_NEW(p->arena, kl_traits);
+    const kl_str folder = kl_arena_printf(p->arena, KL_TEST_ROOT "/tasks/%s", task_name);
+    assert_ok(kl_task_load(&task, p->arena, folder.ptr, &e));
+    assert_ok(kl_kernel_load(&kernel, p->arena, kli_fs_join(p->arena, folder.ptr, file).ptr,
+                             &(kl_kernel_opts){0}, &e));
+    kl_traits_of(traits, p->arena, kernel, NULL);
+    return (kl_target){.case_name = task->case_name,
+                       .surface = kl_str_of(kernel->surface->name),
+                       .platform = KL_S("x86-64-v4/gcc-12"),
+                       .traits = traits,
+                       .facts = kl_facts_of(p->arena, kernel, task, NULL, NULL)};
+}
+
+/* Lines that cards share are asked once, in place of contracts: the answers must be the same. */
+static int same_refusals(const place *p, const kl_library *loaded, const kl_library *index,
+                         const kl_target *t) {
+    kl_match *m;
+    kli_candidates from;
+    int n, refused = 0;
+    kli_candidates_of(&from, p->arena, index);
+    kli_screen *s = kli_screen_new(p->arena, &from, t);
+    kl_library_retrieve(&m, &n, p->arena, loaded, t,
+                        &(kl_retrieve_opts){.top = from.n, .all = true});
+    for (int i = 0; i < n; i++) {
+        int at = 0;
+        while (!kl_str_eq(from.at[at].name, m[i].card->name)) at++;
+        assert_int_equal(kli_screen_refuses(s, at), m[i].fit == KL_FIT_VIOLATED);
+        refused += m[i].fit == KL_FIT_VIOLATED;
+    }
+    return refused;
+}
+
+static void test_skill_index__refuses_what_the_contracts_refuse(void **state) {
+    place *p = *state;
+    kl_library *loaded, *index;
+    kl_error e = {0};
+    int refused = 0;
+    static const char *const tasks[] = {"gemm", "conv2d",  "fmha",   "gdn",
+                                        "topk", "softmax", "stencil"},
+                             *const files[] = {"naive.c", "naive.cu", "naive.cl"};
+    assert_ok(kl_library_load(&loaded, p->arena, KL_TEST_ROOT "/library", &e));
+    assert_ok(kl_library_open(&index, p->arena, KL_TEST_ROOT "/library", &e));
+    for (size_t i = 0; i < KL_COUNT(tasks) * KL_COUNT(files); i++) {
+        const char *task = tasks[i / KL_COUNT(files)], *file = files[i % KL_COUNT(files)];
+        if (!kli_fs_exists(kl_arena_printf(p->arena, KL_TEST_ROOT "/tasks/%s/%s", task, file).ptr))
+            continue;
+        const kl_target t = target_of(p, task, file);
+        refused += same_refusals(p, loaded, index, &t);
+        for (int top = 1; top < 9; top++)
+            same_matches(p, loaded, index, &t, &(kl_retrieve_opts){.top = top});
+    }
+    assert_true(refused > 100);
+}
+
+static void put_clauses(const place *p, int number, const char *needs, const char *excludes,
+                        const char *brings) {
+    kl_error e = {0};
+    kl_card c = {.name = kl_arena_printf(p->arena, "card-%d", number),
+                 .description = KL_S("A card."),
+                 .action = KL_S("pack_b"),
+                 .status = KL_CARD_ADMITTED,
+                 .intent = KL_S("Copy panels.")};
+    const char *const texts[] = {needs, excludes, brings};
+    kl_str **const lists[] = {&c.needs, &c.excludes, &c.brings};
+    int *const counts[] = {&c.n_needs, &c.n_excludes, &c.n_brings};
+    for (int i = 0; i < 3; i++)
+        for (kl_str word, rest = kl_str_of(texts[i]); kli_next_word(&word, &rest);)
+            *KL_PUSH(p->arena, *lists[i], *counts[i]) = word;
+    kli_names_add(&c.verified.surfaces, p->arena, number % 4 ? KL_S("c") : KL_S("cuda"));
+    kli_names_add(&c.verified.platforms, p->arena, KL_S("x86-64-v4/gcc-12"));
+    assert_ok(kli_library_write(p->dir.ptr, &c, &e));
+}
+
+/* op.contraction holds, op.window does not, and no fact is called no.fact: a clause that cannot be
+ * asked decides nothing, and only what is brought altogether is there already. */
+static void test_skill_index__puts_answers_together_as_contracts_do(void **state) {
+    place *p = *state;
+    kl_library *loaded;
+    kl_error e = {0};
+    kl_match *m;
+    int n, number = 0;
+    static const char *const needs[] = {"", "op.contraction no.fact", "op.contraction op.window"},
+                             *const excludes[] = {"", "no.fact op.window", "op.contraction"},
+                             *const brings[] = {"", "op.contraction no.fact", "no.fact",
+                                                "op.contraction op.window",
+                                                "op.window op.contraction"};
+    for (size_t i = 0; i < 3 * 3 * 5; i++)
+        put_clauses(p, number++, needs[i % 3], excludes[i / 3 % 3], brings[i / 9]);
+    const kl_target here = target_of(p, "gemm", "naive.c");
+    assert_ok(kl_library_load(&loaded, p->arena, p->dir.ptr, &e));
+    kl_library *index = opened(p);
+    assert_int_equal(same_refusals(p, loaded, index, &here), number - 12);
+    for (int top = 1; top < number; top += 3)
+        same_matches(p, loaded, index, &here, &(kl_retrieve_opts){.top = top});
+    kl_library_retrieve(&m, &n, p->arena, index, &here, &(kl_retrieve_opts){.top = number});
+    assert_int_equal(n, 12);
+}
+
 static void test_skill_index__follows_the_cards(void **state) {
     place *p = *state;
     kl_match *m;
@@ -296,6 +399,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define EACH(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         EACH(test_skill_index__says_of_the_shipped_cards_what_reading_them_says),
+        EACH(test_skill_index__refuses_what_the_contracts_refuse),
+        EACH(test_skill_index__puts_answers_together_as_contracts_do),
         EACH(test_skill_index__follows_the_cards),
         EACH(test_skill_index__names_what_it_leaves_out),
         EACH(test_skill_index__serves_as_long_as_no_stamp_changes),

@@ -76,6 +76,9 @@ static void test_skill_coverage__a_card_or_the_reason_why_not(void **state) {
     kl_library_coverage(&rows, &n, s->arena, &l, &s->lineage, 1);
     assert_ptr_equal(rows[0].card, &c);
     assert_contains(rows[0].why.ptr, "candidate");
+    c.status = KL_CARD_REJECTED;
+    kl_library_coverage(&rows, &n, s->arena, &l, &s->lineage, 1);
+    assert_contains(rows[0].why.ptr, "rejected, no held-out start fits it");
     c.status = KL_CARD_ADMITTED;
     kl_library_coverage(&rows, &n, s->arena, &l, &s->lineage, 1);
     assert_int_equal(rows[0].why.len, 0);

@@ -88,14 +88,11 @@ static bool foreign(const kl_card *c, const kl_target *t) {
            !kli_names_have(&c->verified.surfaces, t->surface);
 }
 
-/* What cards of one scope share, and those of one contract within it: looked at once. */
+/* What cards of one scope share: looked at once. */
 typedef struct {
     bool seen;
     double similarity[DIMENSIONS];
 } seen_scope;
-typedef struct {
-    bool seen, violated;
-} seen_terms;
 
 /* One retrieval. */
 typedef struct {
@@ -103,8 +100,8 @@ typedef struct {
     kli_candidates from;
     kl_arena *scratch;
     seen_scope *scopes;
-    seen_terms *terms;
-    int here; /* place of the target */
+    kli_screen *screen; /* NULL: each is asked itself */
+    int here;           /* place of the target */
     bool all;
 } retrieval;
 
@@ -145,15 +142,11 @@ static void judge_fit(kl_match *m, const retrieval *r, kl_arena *a) {
 }
 
 static bool violated(retrieval *r, int at) {
-    seen_terms *t = &r->terms[r->from.at[at].terms];
-    kl_match m = {0};
-    if (!t->seen && !r->all) {
-        m.card = kli_candidate_terms(&r->from, at);
-        judge_fit(&m, r, r->scratch);
-        t->violated = m.fit == KL_FIT_VIOLATED;
-    }
-    t->seen = true;
-    return t->violated;
+    kl_match m = {.card = r->from.at[at].card};
+    if (r->all) return false;
+    if (r->screen) return kli_screen_refuses(r->screen, at);
+    judge_fit(&m, r, r->scratch);
+    return m.fit == KL_FIT_VIOLATED;
 }
 
 /* ---- the best of each dimension ---------------------------------------------------------- */
@@ -200,10 +193,12 @@ static void enter(best_of *b, const ranked *r) {
 static void offer(retrieval *r, best_of dimensions[DIMENSIONS], int at) {
     const kli_candidate *c = &r->from.at[at];
     const double gain = expected(c, r->here, r->from.mean), *similarity = similar(r, at);
+    bool asked = false;
     for (int d = 0; d < DIMENSIONS; d++) {
         const ranked mine = {similarity[d], gain, c->name, at};
         if (!may_enter(&dimensions[d], &mine)) continue;
-        if (violated(r, at)) return;
+        if (!asked && violated(r, at)) return;
+        asked = true;
         enter(&dimensions[d], &mine);
     }
 }
@@ -267,7 +262,7 @@ void kl_library_retrieve(kl_match **out, int *n, kl_arena *a, const kl_library *
                                         KL_STR_ARG(target->platform));
     r.here = kli_candidates_place(&r.from, here);
     r.scopes = KL_ARRAY(r.scratch, seen_scope, r.from.n_scopes + 1);
-    r.terms = KL_ARRAY(r.scratch, seen_terms, r.from.n_terms + 1);
+    if (r.from.index) r.screen = kli_screen_new(r.scratch, &r.from, target);
     bool *chosen = KL_ARRAY(r.scratch, bool, cards + 1);
     const int most = cards ? mark_union(chosen, &r, top) : 0;
     *n = 0;

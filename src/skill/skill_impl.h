@@ -48,6 +48,8 @@ void kli_card_add_trial(kl_card *c, kl_arena *a, const kl_trial_record *r);
 
 /* Anchor, carrier (at most `most` bytes), patch and flags of a card that has action and intent. */
 void kli_import_body(kl_card *c, kl_arena *a, kl_str body, size_t most);
+/* Does it speak of the qualifier?  A kernel that was made slower for a lineage has it. */
+bool kli_import_says_volatile(kl_str line);
 /* The list in the body, for a frontmatter that has none. */
 kl_str kli_import_preconditions(kl_str body);
 
@@ -137,8 +139,6 @@ void kli_candidates_of(kli_candidates *out, kl_arena *a, const kl_library *l);
 /* The place of that name; 0 when it is not there. */
 int kli_candidates_place(const kli_candidates *c, kl_str name);
 const kl_scope *kli_candidate_scope(const kli_candidates *c, int at);
-/* A card that has the contract and scope of the candidate, and perhaps nothing else. */
-const kl_card *kli_candidate_terms(const kli_candidates *c, int at);
 /* Is there a card of that surface with that action? */
 bool kli_candidates_cover(const kli_candidates *c, kl_str surface, kl_str action);
 /* The card itself; NULL when it is gone. */
@@ -153,9 +153,24 @@ void kli_candidates_settle(kli_candidates *c); /* the mean */
 const kli_candidates *kli_index_candidates(const kl_card_index *x);
 const kl_scope *kli_index_scope(const kl_card_index *x, int scope);
 bool kli_index_covers(const kl_card_index *x, kl_str surface, kl_str action);
-const kl_card *kli_index_terms(kl_card_index *x, int terms);
+kl_str kli_index_action(const kl_card_index *x, int scope);
+/* Of a contract: the numbers of its lines. */
+const int32_t *kli_index_contract(const kl_card_index *x, int terms, int *n);
+int kli_index_lines(const kl_card_index *x); /* of all contracts */
+kl_str kli_index_line(const kl_card_index *x, int line);
 const kl_card *kli_index_card(kl_card_index *x, int at);
 const kl_card *kli_index_card_named(kl_card_index *x, kl_str name);
 kl_str kli_index_id(const kl_card_index *x);
+
+/* ---- screen.c ---------------------------------------------------------------------------- */
+
+/* What of a card decides whether it fits, a condition a line, without prose. */
+kl_str kli_contract_lines(kl_arena *a, const kl_card *c);
+
+typedef struct kli_screen kli_screen;
+/* Of candidates that have an index; keeps what it was asked. */
+kli_screen *kli_screen_new(kl_arena *a, const kli_candidates *from, const kl_target *target);
+/* Would the card be refused, as far as the index knows it? */
+bool kli_screen_refuses(kli_screen *s, int at);
 
 #endif

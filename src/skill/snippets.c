@@ -11,6 +11,7 @@
  */
 #include "skill_impl.h"
 #include <string.h>
+#include <strings.h>
 
 enum { MAX_CHANGES = 32, MAX_ANCHOR = 1000 };
 
@@ -103,11 +104,32 @@ static const char *const host_words[] = {
     "<<<",       "cudaMalloc",   "cudaLaunchKernel",     "cuTensorMap",
     "at::empty", "torch::empty", "cudaFuncSetAttribute", NULL};
 
-static kl_str flags_of(kl_arena *a, const code_changes *c) {
+bool kli_import_says_volatile(kl_str line) {
+    static const kl_str word = {"volatile", 8};
+    for (; line.len >= word.len; line = kli_from(line, 1))
+        if (strncasecmp(line.ptr, word.ptr, word.len) == 0) return true;
+    return false;
+}
+
+/* Its excerpt may call what the helper beside it does with the qualifier: then prose says so. */
+static bool prose_says_volatile(kl_str body) {
+    bool fenced = false;
+    for (kl_str line; kli_next_line(&line, &body);) {
+        if (fences(line)) fenced = !fenced;
+        if (!fenced && kli_import_says_volatile(line)) return true;
+    }
+    return false;
+}
+
+static bool undoes_volatile(const code_changes *c, kl_str body) {
+    const int before = count_words(c->before, c->n_before, "volatile"),
+              after = count_words(c->after, c->n_after, "volatile");
+    return before > after || (!after && prose_says_volatile(body));
+}
+
+static kl_str flags_of(kl_arena *a, const code_changes *c, kl_str body) {
     kl_str flags = {0};
-    if (count_words(c->before, c->n_before, "volatile") >
-        count_words(c->after, c->n_after, "volatile"))
-        flags = kli_words_with(a, flags, KL_S("undoes-volatile"));
+    if (undoes_volatile(c, body)) flags = kli_words_with(a, flags, KL_S("undoes-volatile"));
     if (says_any(c, host_words)) flags = kli_words_with(a, flags, KL_S("host-code"));
     if (c->n_before != c->n_after) flags = kli_words_with(a, flags, KL_S("unpaired-change"));
     return flags;
@@ -153,7 +175,7 @@ void kli_import_body(kl_card *c, kl_arena *a, kl_str body, size_t most) {
     c->anchor = kli_section_clean(a, anchor_of(body), MAX_ANCHOR);
     c->carrier = kli_section_clean(a, carrier_of(a, body), most);
     c->patch = patch_of(a, &changes, c->action, c->intent);
-    c->flags = flags_of(a, &changes);
+    c->flags = flags_of(a, &changes, body);
 }
 
 kl_str kli_import_preconditions(kl_str body) { return below(body, "Precondition"); }

@@ -54,6 +54,8 @@ static void cubin_of(const char *const *kernels, const char *variable) {
 static void inspect_cuda(const char *log) {
     artefact.log = kl_str_of(log);
     assert_ok(kli_cuda_inspect(&artefact, arena, &kernel, &e));
+    assert_false(has_feature("disassembled")); /* whoever decides does not wait for it */
+    assert_ok(kli_cuda_describe(&artefact, arena, &kernel, &e));
 }
 
 static const char *const TWO[] = {"f", "g", NULL};
@@ -169,6 +171,20 @@ static void test_cuda_inspect__counts_instructions_of_machine_code(void **state)
     assert_int_equal(feature("clocks"), 1);
     assert_int_equal(feature("branches"), 1);
     assert_int_equal(feature("barriers"), 0);
+}
+
+static bool at_once(void *ctx) { return (void)ctx, true; }
+
+/* Then nobody knows whether there is one, and the next who asks looks. */
+static void test_cuda_describe__an_interrupted_disassembler_is_none_that_failed(void **state) {
+    const kl_monitor stop = {.cancelled = at_once};
+    (void)state;
+    cubin_of(TWO, NULL);
+    assert_int_equal(chmod(kit_write("toolkit/bin/cuobjdump", "#!/bin/sh\n"), 0755), 0);
+    const kl_monitor *before = kl_monitor_use(&stop);
+    assert_err(KL_EINTR, kli_cuda_describe(&artefact, arena, &kernel, &e));
+    (void)kl_monitor_use(before);
+    assert_false(has_feature("disassembled"));
 }
 
 static void test_cuda_inspect__wants_a_cubin(void **state) {
@@ -316,6 +332,7 @@ int main(void) {
         TEST(test_cuda_inspect__reads_the_report_of_the_assembler),
         TEST(test_cuda_inspect__counts_instructions_of_ptx),
         TEST(test_cuda_inspect__counts_instructions_of_machine_code),
+        TEST(test_cuda_describe__an_interrupted_disassembler_is_none_that_failed),
         TEST(test_cuda_inspect__wants_a_cubin),
         TEST(test_opencl_inspect__finds_the_objects_in_a_binary),
         TEST(test_opencl_inspect__names_what_must_not_be_there),

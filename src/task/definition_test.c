@@ -315,6 +315,20 @@ static void test_task_definition__refuses_errors_in_the_section(void **state) {
         expect_refused(f, with_section(f, rows[i].section), rows[i].code, rows[i].at);
 }
 
+static void test_task_definition__reads_what_python_does(void **state) {
+    fixture *f = *state;
+    static const char BOTH[] =
+        ", \"reference\": \"def run(x): pass\", \"custom_inputs_entrypoint\": \"make\", "
+        "\"klineage\": {\"oracle\": \"float64\", \"inputs\": {\"x\": {\"dist\": \"custom\"}}}";
+    assert_ok(parse_definition(f, definition_with(f, AXES, INPUTS, OUTPUTS, BOTH)));
+    assert_true(f->task->wide_reference);
+    assert_int_equal(f->task->tensors[0].dist.kind, KL_DIST_CUSTOM);
+    expect_refused(f, with_section(f, "\"inputs\": {\"x\": {\"dist\": \"custom\"}}"), KL_EINVAL,
+                   "{\"dist\"");
+    expect_refused(f, with_section(f, "\"oracle\": \"float64\""), KL_EINVAL, "\"float64\"");
+    expect_refused(f, with_section(f, "\"oracle\": \"float16\""), KL_EINVAL, "\"float16\"");
+}
+
 static void test_task_definition__points_past_other_values(void **state) {
     fixture *f = *state;
     expect_refused(
@@ -338,6 +352,7 @@ int main(void) {
         test_of(test_task_definition__refuses_impossible_tensors),
         test_of(test_task_definition__refuses_what_passes_a_limit),
         test_of(test_task_definition__refuses_errors_in_the_section),
+        test_of(test_task_definition__reads_what_python_does),
         test_of(test_task_definition__points_past_other_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,7 @@ static const struct {
     {"bool", KL_DIST_BOOL, "dist"},
     {"distinct", KL_DIST_DISTINCT, "dist"},
     {"ties", KL_DIST_TIES, "dist scale"},
+    {"custom", KL_DIST_CUSTOM, "dist"},
 };
 
 /* An expression over axes inside the section: read once here, so that its caret is at hand. */
@@ -112,7 +113,7 @@ static void check_int_bound(const kli_node *up, const char *key, kl_str expr, do
                      "\"%s\" must be an integer up to 2^53 or an expression over the axes", key);
 }
 
-static void section_check_dist(const kl_dist *dist, const kli_node *p) {
+static void section_check_dist(const kl_task *t, const kl_dist *dist, const kli_node *p) {
     const kli_node active = kli_doc_member(p, "active");
     const bool whole = dist->kind == KL_DIST_UNIFORM_INT,
                bounds = whole || dist->kind == KL_DIST_UNIFORM;
@@ -127,6 +128,8 @@ static void section_check_dist(const kl_dist *dist, const kli_node *p) {
     }
     if (bounds && !dist->low_expr.len && !dist->high_expr.len && !(dist->low < dist->high))
         kli_doc_fail(p, KL_EINVAL, "\"low\" must be below \"high\"");
+    if (dist->kind == KL_DIST_CUSTOM && !t->custom_inputs.len)
+        kli_doc_fail(p, KL_EINVAL, "the definition has no \"custom_inputs_entrypoint\"");
     if (dist->kind == KL_DIST_CONSTANT && !json_object_get(p->value, "value"))
         kli_doc_fail(p, KL_EPARSE, "constant needs a \"value\"");
 }
@@ -153,7 +156,7 @@ void kli_dist_parse(kl_dist *out, const kli_node *p, const kl_task *t) {
     parse_bound(&out->low, &out->low_expr, p, "low", t);
     parse_bound(&out->high, &out->high_expr, p, "high", t);
     if (out->kind == KL_DIST_OFFSETS) parse_total(out, p, t);
-    section_check_dist(out, p);
+    section_check_dist(t, out, p);
 }
 
 static void parse_input_dists(kl_task *t, const kli_node *up) {
@@ -295,9 +298,20 @@ static void parse_precision(kl_task *t, const kli_node *up) {
         kli_doc_fail(&here, KL_EINVAL, "\"precision\" is a float dtype");
 }
 
+static void parse_oracle(kl_task *t, const kli_node *up) {
+    const kli_node here = kli_doc_member(up, "oracle");
+    kl_str precision = {0};
+    kli_doc_text(&precision, up, "oracle");
+    t->wide_reference = kl_str_eq(precision, KL_S("float64"));
+    if (precision.ptr && !t->wide_reference)
+        kli_doc_fail(&here, KL_EINVAL, "\"oracle\" is \"float64\" or is left out");
+    else if (t->wide_reference && !t->python_reference.len)
+        kli_doc_fail(&here, KL_EINVAL, "there is no \"reference\" that could run in float64");
+}
+
 void kli_section_parse(kl_task *t, const kli_node *p) {
     const kli_node flops = kli_doc_member(p, "flops");
-    kli_doc_known(p, "case flops inputs mutable check precision stress baselines");
+    kli_doc_known(p, "case flops inputs mutable check precision stress baselines oracle");
     kli_doc_text(&t->case_name, p, "case");
     kli_doc_text(&t->flops, p, "flops");
     parse_input_dists(t, p);
@@ -306,5 +320,6 @@ void kli_section_parse(kl_task *t, const kli_node *p) {
     parse_precision(t, p);
     parse_stress(t, p);
     parse_baselines(t, p);
+    parse_oracle(t, p);
     if (t->flops.len > 0) check_expr(t, &flops, t->flops);
 }

@@ -27,7 +27,7 @@ typedef enum {
     KL_DIST_DISTINCT,
     KL_DIST_TIES,
     KL_DIST_FILE,  /* safetensors input of a workload: `file` and `tensor_key` */
-    KL_DIST_CUSTOM /* only the task's Python `custom_inputs` can make it; kl_task_fill refuses */
+    KL_DIST_CUSTOM /* only the task's Python `custom_inputs` makes it; kl_task_fill refuses */
 } kl_dist_kind;
 
 /* How an input's values are drawn. */
@@ -102,6 +102,7 @@ struct kl_task {
     int n_stress;
     kl_str python_reference; /* Python source; may be empty */
     kl_str custom_inputs;    /* SOL-ExecBench custom_inputs_entrypoint; may be empty */
+    bool wide_reference; /* the reference also runs in float64: it is as strong an oracle as any */
     kl_baseline baselines[16];
     int n_baselines;
     kl_workload *workloads;

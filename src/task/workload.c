@@ -122,9 +122,11 @@ static void parse_input(kl_workload *w, const kl_task *t, const kli_node *p) {
 static void parse_inputs(kl_workload *w, const kl_task *t, const kli_node *p) {
     const kli_node inputs = kli_doc_object(p, "inputs", false);
     size_t custom = 0;
-    for (kli_node at = kli_doc_first(&inputs); at.value; at = kli_doc_next(&at))
+    for (kli_node at = kli_doc_first(&inputs); at.value; at = kli_doc_next(&at)) {
+        const char *type = json_string_value(json_object_get(at.value, "type"));
         parse_input(w, t, &at);
-    for (int i = 0; i < t->n_inputs; i++) custom += w->dists[i].kind == KL_DIST_CUSTOM;
+        custom += type && strcmp(type, "custom") == 0;
+    }
     if (custom > 0 && custom != json_object_size(inputs.value))
         kli_doc_fail(&inputs, KL_EINVAL, "either all inputs are \"custom\" or none");
 }

@@ -200,13 +200,16 @@ static bool compare(scene *s, uint32_t got, uint32_t want, kli_compare_found *ou
     kl_error e = {0};
     bool compared = false;
     const char *at = kli_memory_output(&s->other, &s->plan, Y, got);
+    int64_t runs_ns = 0;
     const kli_compare_request q = {.tensor = Y,
-                                   .slot = want,
+                                   .sets = {KLI_NO_SET},
+                                   .slots = {want},
+                                   .n = 1,
                                    .got_type = KL_F32,
                                    .pages_fd = s->other.outputs_fd,
-                                   .offset = (uint64_t)(at - s->other.outputs),
+                                   .offsets = {(uint64_t)(at - s->other.outputs)},
                                    .rtol = 1e-6};
-    assert_ok(kli_runner_compare(s->runner, &s->fault, &q, out, &compared, &e));
+    assert_ok(kli_runner_compare(s->runner, &s->fault, &q, out, &runs_ns, &compared, &e));
     return compared;
 }
 
@@ -226,6 +229,57 @@ static void test_compare__answers_stay_and_outputs_come_to_them(void **state) {
     ((float *)kli_memory_output(&s.other, &s.plan, Y, 1))[N - 1] += 1;
     assert_true(compare(&s, 1, 1, &found));
     assert_true(found.unsure == 1 && found.max_abs == 1);
+    close_scene(&s);
+}
+
+/* In one request, of which each output has sums of its own; whoever asks gets no older answer. */
+static void test_compare__many_answers_are_given_and_compared_at_once(void **state) {
+    static scene s;
+    kli_compare_found found[2];
+    kl_error e = {0};
+    bool compared = false;
+    int64_t runs_ns = 0;
+    (void)state;
+    open_scene(&s, "");
+    const char *first = kli_memory_output(&s.other, &s.plan, Y, 0),
+               *second = kli_memory_output(&s.other, &s.plan, Y, 1);
+    ((float *)kli_memory_output(&s.other, &s.plan, Y, 0))[7] += 3;
+    kli_compare_request q = {
+        .tensor = Y,
+        .got_type = KL_F32,
+        .pages_fd = s.other.outputs_fd,
+        .rtol = 1e-6,
+        .atol = 1e-3,
+        .n = 2,
+        .sets = {1, 0},
+        .slots = {0, 1},
+        .offsets = {(uint64_t)(second - s.other.outputs), (uint64_t)(first - s.other.outputs)}};
+    assert_ok(kli_runner_compare(s.runner, &s.fault, &q, found, &runs_ns, &compared, &e));
+    assert_true(compared && runs_ns > 0 && s.fault.kind == KL_FAULT_NONE);
+    assert_true(found[0].unsure == 0 && found[0].sum == 0 && found[0].square > 0);
+    assert_true(found[1].unsure == 1 && found[1].max_abs == 3);
+    close_scene(&s);
+}
+
+static void test_compare__a_set_that_was_never_sent_has_no_answer(void **state) {
+    static scene s;
+    kli_compare_found found[2];
+    kl_error e = {0};
+    bool compared = false;
+    int64_t runs_ns = 0;
+    (void)state;
+    open_scene(&s, "");
+    assert_ok(kli_runner_bind(s.runner, &s.fault, &s.memory, &e)); /* new memory on the device */
+    assert_ok(kli_runner_upload(s.runner, &s.fault, 0, 1, &e));
+    const kli_compare_request q = {.tensor = Y,
+                                   .got_type = KL_F32,
+                                   .pages_fd = s.other.outputs_fd,
+                                   .n = 2,
+                                   .sets = {0, 1},
+                                   .slots = {0, 1}};
+    assert_ok(kli_runner_compare(s.runner, &s.fault, &q, found, &runs_ns, &compared, &e));
+    assert_int_equal(s.fault.kind, KL_FAULT_PROTOCOL);
+    assert_non_null(strstr(s.fault.text, "never uploaded"));
     close_scene(&s);
 }
 
@@ -281,14 +335,17 @@ static bool compare_there(scene *oracle, const scene *candidate, uint32_t got, u
     kl_error e = {0};
     bool compared = false;
     const char *at = kli_memory_output(&candidate->other, &candidate->plan, Y, got);
+    int64_t runs_ns = 0;
     const kli_compare_request q = {.tensor = Y,
-                                   .slot = want,
+                                   .sets = {KLI_NO_SET},
+                                   .slots = {want},
+                                   .n = 1,
                                    .got_type = KL_F32,
                                    .made_by = candidate->runner,
                                    .pages_fd = -1,
-                                   .offset = (uint64_t)(at - candidate->other.outputs),
+                                   .offsets = {(uint64_t)(at - candidate->other.outputs)},
                                    .rtol = 1e-6};
-    assert_ok(kli_runner_compare(oracle->runner, &oracle->fault, &q, out, &compared, &e));
+    assert_ok(kli_runner_compare(oracle->runner, &oracle->fault, &q, out, &runs_ns, &compared, &e));
     return compared;
 }
 
@@ -387,6 +444,8 @@ int main(void) {
         cmocka_unit_test(test_compare__every_narrow_float_is_read_as_the_host_reads_it),
         cmocka_unit_test(test_compare__what_is_not_finite_is_never_sure),
         cmocka_unit_test(test_compare__answers_stay_and_outputs_come_to_them),
+        cmocka_unit_test(test_compare__many_answers_are_given_and_compared_at_once),
+        cmocka_unit_test(test_compare__a_set_that_was_never_sent_has_no_answer),
         cmocka_unit_test(test_compare__an_answer_that_stayed_can_be_fetched),
         cmocka_unit_test(test_compare__without_ptx_the_runner_says_no),
         cmocka_unit_test(test_compare__outputs_that_stay_are_compared_where_they_lie),

@@ -73,6 +73,25 @@ static void test_cuda_runner__guards_buffers(void **unused) {
     }
 }
 
+static void test_cuda_runner__a_warm_call_finds_its_buffer_as_declared(void **unused) {
+    const kl_time_method methods[] = {KL_TIME_GRAPH, KL_TIME_EVENTS};
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        scene s = {0};
+        kl_error e = {0};
+        double ns[SLOTS];
+        plan_with_buffer(&s.plan, "wants_zeros_in_buffer");
+        s.plan.buffers[0].zero = true;
+        start(&s, "");
+        load(&s);
+        bind(&s);
+        const kl_time_request q = {.method = methods[i], .calls = 2, .warm = 1, .poison = 0xFF};
+        assert_ok(kli_runner_time(s.runner, &s.fault, ns, &q, 20 * SECOND, &e));
+        assert_int_equal(s.fault.kind, KL_FAULT_NONE);
+        close_scene(&s);
+    }
+}
+
 /* A mutable input comes from the shared pages before every run, and its guards are looked at. */
 static void test_cuda_runner__restores_mutable_inputs(void **unused) {
     scene s = {0};
@@ -831,6 +850,7 @@ int main(void) {
         cmocka_unit_test(test_cuda_runner__puts_bytes_beside_the_inputs),
         cmocka_unit_test(test_cuda_runner__reports_faults_in_timed_calls),
         cmocka_unit_test(test_cuda_runner__calls_plugins_on_its_stream),
+        cmocka_unit_test(test_cuda_runner__a_warm_call_finds_its_buffer_as_declared),
         cmocka_unit_test(test_cuda_runner__opens_a_plugin_once),
         cmocka_unit_test(test_cuda_runner__opens_a_plugin_ahead),
         cmocka_unit_test(test_cuda_runner__refuses_work_outside_the_graph),

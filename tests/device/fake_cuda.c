@@ -26,6 +26,7 @@
 #include "backend/cuda_api.h"
 #include "backend/cuda_cubin.h"
 #include "compare_text.h"
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,6 +103,11 @@ static void through_buffer(call *c) {
         ARG(float *, 3)[i] = ARG(const float *, 0)[i] * ARG(float, 1);
     memcpy(ARG(float *, 2), ARG(float *, 3), (size_t)ARG(int, 4) * sizeof(float));
 }
+/* As who waits for a lock that is held would never end. */
+static void wants_zeros_in_buffer(call *c) {
+    if (ARG(float *, 3)[0] != 0) abort();
+    through_buffer(c);
+}
 static void past_buffer(call *c) { through_buffer(c), ARG(float *, 3)[ARG(int, 4)] = 0; }
 
 /* Remembers in a variable how often it ran, and spoils its output from the second time on. */
@@ -135,6 +141,18 @@ static void through_map(call *c) {
     const float *x = (const float *)(uintptr_t)ARG(kli_cu_tensormap, 0).opaque[0];
     if ((uintptr_t)c->a[0] % 64 != 0) abort();
     for (int i = 0; i < ARG(int, 3); i++) ARG(float *, 2)[i] = x[i] * ARG(float, 1);
+}
+
+/* All in one parameter, as libraries pass them. */
+static void scale_struct(call *c) {
+    struct {
+        const float *x;
+        float *y;
+        int n;
+        float s;
+    } p;
+    memcpy(&p, c->a[0], sizeof p);
+    for (int i = 0; i < p.n; i++) p.y[i] = p.x[i] * p.s;
 }
 
 static bool fault(const char *name, long *value);
@@ -232,8 +250,11 @@ static function FUNCTIONS[] = {
     {"past_input", past_input, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"through_buffer", through_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
     {"past_buffer", past_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
+    {"wants_zeros_in_buffer", wants_zeros_in_buffer, {8, 4, 8, 8, 4}, 32, 0, 1024, false, 0},
     {"counting", counting, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"through_map", through_map, {128, 4, 8, 4}, 32, 0, 1024, false, 0},
+    {"scale_struct", scale_struct, {24}, 32, 0, 1024, false, 0},
+    {"_Z12scale_structILi128EEv6struct", scale_struct, {24}, 32, 0, 1024, false, 0},
     {"many_registers", scale, {8, 4, 8, 4}, 168, 0, 384, false, 0},
     {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false, 0},
     {"note_in_local", note_in_local, {8, 4, 8, 4}, 32, 0, 1024, false, FRAME},
@@ -432,12 +453,27 @@ static size_t image_bytes(const void *image) {
     return (size_t)(sections > programs ? sections : programs);
 }
 
+/* Of a fatbin, the code of its last entry, which is not compressed. */
+static const void *code_of(const void *image) {
+    const char *at = image;
+    uint64_t bytes, padded;
+    uint32_t head;
+    if (memcmp(image, "\x50\xed\x55\xba", 4) != 0) return image;
+    memcpy(&bytes, at + 8, sizeof bytes);
+    for (const char *end = (at += 16) + bytes; at < end; at += head + padded) {
+        memcpy(&head, at + 4, sizeof head), memcpy(&padded, at + 8, sizeof padded);
+        image = at + head;
+    }
+    return image;
+}
+
 EXPORT kl_cu_result cuModuleLoadData(kl_cu_module *out, const void *image) {
     kli_cubin_walk walk;
     kli_cubin_symbol symbol;
     module *m = calloc(1, sizeof *m);
     if (!m) abort();
     *out = m;
+    image = code_of(image);
     m->ptx = memcmp(image, "\177ELF", 4) != 0;
     if (m->ptx) return fault("no_ptx", NULL) || !strstr(image, ".version") ? 218 : KL_CU_OK;
     kli_cubin_begin(&walk, image, image_bytes(image));
@@ -510,6 +546,8 @@ static struct {
     int fd;
 } allocations[MOST_ALLOCATIONS];
 
+enum { OLD_BYTES = 1 << 20 };
+
 static int allocation_of(const void *data) {
     int i = 0;
     while (i < MOST_ALLOCATIONS && allocations[i].data != data) i++;
@@ -530,7 +568,10 @@ EXPORT kl_cu_result cuMemAlloc_v2(kl_cu_ptr *out, size_t bytes) {
     const size_t whole = (bytes + 4095) / 4096 * 4096;
     const int fd = memfd_create("fake device memory", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, (off_t)whole)) return KL_CU_OUT_OF_MEMORY;
-    *out = (kl_cu_ptr)(uintptr_t)map_allocation(fd, whole);
+    char *data = map_allocation(fd, whole);
+    /* What was there before, as no driver promises otherwise. */
+    if (data) memset(data, 0xCD, whole < OLD_BYTES ? whole : OLD_BYTES);
+    *out = (kl_cu_ptr)(uintptr_t)data;
     return state();
 }
 
@@ -708,4 +749,62 @@ EXPORT kl_cu_result cuTensorMapEncodeTiled(kli_cu_tensormap *map, int dtype, uin
         return KL_CU_INVALID_VALUE;
     *map = (kli_cu_tensormap){.opaque = {base}};
     return KL_CU_OK;
+}
+
+/* ---- what programs ask for that the runner does not: for captures ------------------------ */
+
+EXPORT kl_cu_result cuModuleLoadDataEx(kl_cu_module *out, const void *image, unsigned n,
+                                       void *options, void **values) {
+    return (void)n, (void)options, (void)values, cuModuleLoadData(out, image);
+}
+
+/* A library is its module, a kernel its function. */
+EXPORT kl_cu_result cuLibraryLoadData(kl_cu_module *out, const void *image, void *jit, void **jits,
+                                      unsigned n_jit, void *options, void **values, unsigned n) {
+    (void)jit, (void)jits, (void)n_jit, (void)options, (void)values, (void)n;
+    return cuModuleLoadData(out, image);
+}
+EXPORT kl_cu_result cuLibraryGetKernel(kl_cu_function *out, kl_cu_module m, const char *name) {
+    return cuModuleGetFunction(out, m, name);
+}
+EXPORT kl_cu_result cuKernelGetFunction(kl_cu_function *out, kl_cu_function kernel) {
+    return *out = kernel, KL_CU_OK;
+}
+EXPORT kl_cu_result cuKernelGetParamInfo(kl_cu_function f, size_t i, size_t *offset,
+                                         size_t *bytes) {
+    return cuFuncGetParamInfo(f, i, offset, bytes);
+}
+EXPORT kl_cu_result cuCtxGetDevice(kl_cu_device *out) { return *out = 0, KL_CU_OK; }
+
+typedef struct {
+    kl_cu_function function;
+    unsigned grid[3], block[3], shared_bytes;
+    void **arguments, **extra;
+} node_parameters;
+
+EXPORT kl_cu_result cuGraphCreate(kl_cu_graph *out, unsigned flags) {
+    return (void)flags, *out = calloc(1, sizeof **out), KL_CU_OK;
+}
+EXPORT kl_cu_result cuGraphAddKernelNode_v2(void **out, kl_cu_graph g, const void *from, size_t n,
+                                            const node_parameters *p) {
+    struct kl_cu_stream_st stream = {.capturing = g};
+    kli_cu_launch_config config = {.shared_bytes = p->shared_bytes, .stream = &stream};
+    (void)from, (void)n;
+    memcpy(config.grid, p->grid, sizeof p->grid), memcpy(config.block, p->block, sizeof p->block);
+    const kl_cu_result error = cuLaunchKernelEx(&config, p->function, p->arguments, p->extra);
+    return *out = g->last, error;
+}
+
+/* As the runtime finds functions: by a name without version. */
+EXPORT kl_cu_result cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags,
+                                        int *status) {
+    char newer[64];
+    Dl_info us;
+    (void)snprintf(newer, sizeof newer, "%s_v2", name);
+    void *self = dladdr((void *)(uintptr_t)cuInit, &us) ? dlopen(us.dli_fname, RTLD_NOW) : NULL;
+    *out = self ? dlsym(self, newer) : NULL;
+    if (!*out && self) *out = dlsym(self, name);
+    if (self) (void)dlclose(self);
+    if (status) *status = *out ? 0 : 1;
+    return (void)version, (void)flags, *out ? KL_CU_OK : KL_CU_NOT_FOUND;
 }

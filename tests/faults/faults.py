@@ -40,10 +40,9 @@ def count(w, name):
 
 
 def points(n, most):
-    """At most so many numbers from 1 to n, the first and the last among them."""
-    if most == "all" or n <= int(most):
-        return list(range(1, n + 1))
-    return sorted({1 + round(i * (n - 1) / (int(most) - 1)) for i in range(int(most))})
+    """At most so many numbers from 1 to n, the first and the last among them; of them one in KLINEAGE_TEST_SHARE."""
+    found = range(1, n + 1) if most == "all" or n <= int(most) else sorted({1 + round(i * (n - 1) / (int(most) - 1)) for i in range(int(most))})
+    return sorted({*found[::int(os.environ.get("KLINEAGE_TEST_SHARE", "1"))], *found[-1:]})
 
 
 def check_end(w, name, answer, what):

@@ -512,8 +512,10 @@ def test_a_card_is_lifted_admitted_and_used_until_it_is_edited(p):
     name = lifted(p)
     key = {"ANTHROPIC_API_KEY": KEY}
     with serving(p, ADDS) as server:
-        answer = settled(p.run("admit", name, name, *ADMIT, "--model", HAIKU, "--json", env=key, limit=200)).is_("ok")
-        assert answer.json()["admitted"] == 1, answer
+        answer = settled(p.run("admit", name, name, *ADMIT, "--model", HAIKU, "--json", env=key, limit=200))
+        if answer.status == EXIT["no"]:
+            settled(p.run("verdict", "list", "--json"))    # a gain that noise hid is none
+        assert answer.is_("ok").json()["admitted"] == 1, answer
         uplift = answer.json()["cards"][0]["uplift"]["none"]
         assert (uplift["pairs"], uplift["starts"], uplift["foreign"]) == (3, 3, 1) and uplift["log_gain"]["low"] > 0, uplift
         asked = [texts_of(r["body"])[-1] for r in server.requests()]

@@ -24,6 +24,8 @@ def every_state():
     for ladder in SOURCE.glob("experts/*/*/"):
         rungs = [path for path in ladder.iterdir() if re.match(r"\d+-", path.name)]
         suffix = next(path.suffix for path in rungs if path.suffix != ".diff")
+        if suffix[1:] not in labels.EXTENSIONS:
+            continue
         yield from (str(path.with_suffix(suffix).relative_to(SOURCE)) for path in rungs)
     for path in SOURCE.glob("library/lineages/*.json"):
         yield from (f"{path.relative_to(SOURCE).with_suffix('')}/{state['name']}" for state in json.loads(path.read_text())["states"])

@@ -131,10 +131,10 @@ def test_long_naive_kernels_compile_for_every_shape(p):
     needs_tilelang()
     for file in sorted((p.source / "tasks").glob("*/naive.tilelang.py")):
         task = file.parent.name
-        for line in (file.parent / "workloads.jsonl").read_text().splitlines():
-            if '"on": "gpu"' in line:
-                label = line.split('"label": "')[1].split('"')[0]
-                compile_file(p, file, task, "--workload", label).is_("ok", "compiled")
+        lines = [line for line in (file.parent / "workloads.jsonl").read_text().splitlines() if '"on": "gpu"' in line]
+        for line in lines[::int(os.environ.get("KLINEAGE_TEST_SHARE", "1"))]:
+            label = line.split('"label": "')[1].split('"')[0]
+            compile_file(p, file, task, "--workload", label).is_("ok", "compiled")
 
 
 def test_pass_configurations_are_flags(p):

@@ -63,6 +63,14 @@ def test_a_cluster_multiplies_the_grid(p):
     assert launch["cluster"] == [2, 1, 1] and launch["grid"] == [4 * 2 * 2, 1, 1], launch
 
 
+def test_shared_memory_that_the_architecture_lacks_is_refused_here(p):
+    needs_triton()
+    deep = p.write("deep.py", (p.source / "tests/data/triton/gemm_descriptors.py").read_text().replace("stages(4)", "stages(6)"))
+    said = "0 to 232448 are possible"
+    compile_file(p, deep, "gemm").is_("usage", said)
+    p.run("gate", "gemm", deep, "--spool", p.folder / "spool", "--arch", "sm_90a", limit=300).is_("refused", said)
+
+
 def test_two_launches_share_one_file(p):
     plan = made(p, "softmax_two_launches", "softmax")["plan"]
     assert [l["entry"] for l in plan["launches"]] == ["stats", "scale__1"], plan

@@ -46,21 +46,31 @@ static kl_str remarks_of(kl_arena *a, const char *dir, kl_str log) {
     return kli_listing_remarks(a, apart ? said : log);
 }
 
-/* Defaults first, then what the kernel asks for, then what it may not change. */
+/* Defaults first, then what the kernel asks for. */
+static void add_kernel_flags(kli_command *c, kl_arena *a, const kl_kernel *k) {
+    if (!c_compile_has_flag(k, "-std=")) kli_command_add(c, "-std=gnu17");
+    if (!c_compile_has_flag(k, "-O")) kli_command_add(c, "-O3");
+    if (!c_compile_has_flag(k, "-march=") && !c_compile_has_flag(k, "-mcpu="))
+        kli_command_add(c, "-march=native");
+    for (int i = 0; i < k->n_flags; i++) kli_command_add(c, kl_arena_copy(a, k->flags[i]).ptr);
+    if (k->threads.text.len && !c_compile_has_flag(k, "-fopenmp")) kli_command_add(c, "-fopenmp");
+}
+
+/* The same, then what it may not change. */
 static kli_command kernel_command(const kl_compile_job *job) {
-    const kl_kernel *k = job->kernel;
     kli_command c = {0};
     kli_command_add(&c, kli_cc());
-    if (!c_compile_has_flag(k, "-std=")) kli_command_add(&c, "-std=gnu17");
-    if (!c_compile_has_flag(k, "-O")) kli_command_add(&c, "-O3");
-    if (!c_compile_has_flag(k, "-march=") && !c_compile_has_flag(k, "-mcpu="))
-        kli_command_add(&c, "-march=native");
-    for (int i = 0; i < k->n_flags; i++)
-        kli_command_add(&c, kl_arena_copy(job->arena, k->flags[i]).ptr);
-    if (k->threads.text.len && !c_compile_has_flag(k, "-fopenmp")) kli_command_add(&c, "-fopenmp");
+    add_kernel_flags(&c, job->arena, job->kernel);
     kli_command_add_all(&c, job->defines);
     kli_command_add(&c, "-fno-stack-protector");
     return c;
+}
+
+const char *const *kli_c_build_flags(kl_arena *a, const kl_kernel *k) {
+    kli_command *c = KL_NEW(a, kli_command);
+    add_kernel_flags(c, a, k);
+    kli_command_add(c, "-fno-stack-protector");
+    return c->words;
 }
 
 kl_err kli_c_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {

@@ -61,5 +61,6 @@ const kl_surface kli_surface_c = {
     .backends = (const char *const[]){"cpu", NULL},
     .missing = c_missing,
     .compile = kli_c_compile,
+    .build_flags = kli_c_build_flags,
     .inspect = kli_c_inspect,
 };

@@ -14,6 +14,7 @@
 #include "backend/cuda_cubin.h"
 #include "backend/cuda_toolkit.h"
 #include "base/fs.h"
+#include "base/hash.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,9 +95,11 @@ static kli_command nvcc_command(const kl_compile_job *job, const kli_cuda_toolki
 
 /* ---- entry points ------------------------------------------------------------------------ */
 
-static bool has_kernel(kl_str cubin, kl_str name) {
+static bool has_kernel(kl_arena *a, const kl_kernel *k, kl_str cubin, kl_str name) {
     kli_cubin_walk walk;
     kli_cubin_symbol s;
+    if (k->cubin.len)
+        return kli_cubin_entry(cubin.ptr, cubin.len, kl_arena_copy(a, name).ptr) != NULL;
     kli_cubin_begin(&walk, cubin.ptr, cubin.len);
     while (kli_cubin_next(&walk, &s))
         if (s.kind == KLI_CUBIN_KERNEL && kl_str_eq(kl_str_of(s.name), name)) return true;
@@ -123,7 +126,7 @@ static int compile_line_of(const kl_kernel *k, size_t offset) {
 static void check_entries(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_str cubin) {
     for (int i = 0; i < k->n_launches; i++) {
         const kl_launch *l = &k->launches[i];
-        if (has_kernel(cubin, l->entry)) continue;
+        if (has_kernel(a, k, cubin, l->entry)) continue;
         kl_buf text = {0};
         kl_buf_printf(
             &text,
@@ -218,10 +221,35 @@ kl_err kli_cuda_assemble(kl_artefact *out, const kl_compile_job *job, const char
     return KL_OK;
 }
 
+/* Code that was compiled elsewhere, as a captured kernel is: the very bytes that its directive
+ * says. It lies beside the kernel's file; a spool's worker finds it among what was carried instead.
+ */
+static kl_err take_cubin(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
+    const kl_kernel *k = job->kernel;
+    kl_arena *a = job->arena;
+    const kl_str name = kl_arena_copy(a, k->cubin);
+    const kl_str from = kli_fs_join(a, kli_fs_dirname(a, k->path.ptr).ptr, name.ptr);
+    kl_str bytes;
+    KL_ASSERT(k->may_be_code && !strchr(name.ptr, '/'));
+    out->kind = KL_ARTEFACT_CUBIN;
+    out->toolchain = KL_S("captured");
+    out->path = kli_fs_join(a, job->dir, CUBIN);
+    if (kli_fs_read(&bytes, a, from.ptr, MAX_CUBIN_BYTES, kl_ignored()))
+        out->log = kl_arena_printf(a, "error: the code %s is not there\n", from.ptr);
+    else if (!kl_str_eq(kl_str_of(kli_hash_of(bytes).hex), k->cubin_hash))
+        out->log = kl_arena_printf(a, "error: %s is not the code that was captured\n", from.ptr);
+    else if (!kli_cubin_valid(bytes.ptr, bytes.len))
+        out->log = kl_arena_printf(a, "error: %s is no cubin\n", from.ptr);
+    else
+        out->ok = true;
+    return out->ok ? kli_fs_write(out->path.ptr, bytes, e) : KL_OK;
+}
+
 kl_err kli_cuda_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e) {
     const kli_cuda_text text = {.source = job->kernel->source};
     kl_str cubin;
-    kl_err code = kli_cuda_compile_text(out, job, &text, e);
+    kl_err code = job->kernel->cubin.len ? take_cubin(out, job, e)
+                                         : kli_cuda_compile_text(out, job, &text, e);
     if (code || !out->ok) return code;
     code = kli_fs_read(&cubin, job->arena, out->path.ptr, MAX_CUBIN_BYTES, e);
     if (!code) check_entries(out, job->arena, job->kernel, cubin);

@@ -24,5 +24,6 @@ kl_err kli_cuda_assemble(kl_artefact *out, const kl_compile_job *job, const char
                          kl_error *e);
 kl_err kli_cuda_compile(kl_artefact *out, const kl_compile_job *job, kl_error *e);
 kl_err kli_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
+kl_err kli_cuda_describe(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e);
 
 #endif

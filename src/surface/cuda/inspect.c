@@ -145,22 +145,21 @@ static void each_line(kl_artefact *out, kl_arena *a, kl_str text,
     for (kl_str line; kli_code_line(&line, &text);) visit(out, a, line);
 }
 
-/* False where there is no disassembler. */
-static bool disassemble(kl_artefact *out, kl_arena *a) {
+/* Empty where there is no disassembler, or it says nothing. */
+static kl_err disassemble(kl_str *code, const kl_artefact *of, kl_arena *a, kl_error *e) {
     kli_cuda_toolkit t;
     kli_proc_result r;
     kli_cuda_toolkit_find(&t, a);
     kl_str program = t.root.len ? kli_fs_join(a, t.root.ptr, "bin/cuobjdump") : (kl_str){0};
     if (!program.len || !kli_fs_exists(program.ptr)) program = kli_fs_find_program(a, "cuobjdump");
-    if (!program.len) return false;
-    const char *argv[] = {program.ptr, "-sass", kli_fs_basename(out->path.ptr).ptr, NULL};
+    *code = (kl_str){0};
+    if (!program.len) return KL_OK;
+    const char *argv[] = {program.ptr, "-sass", kli_fs_basename(of->path.ptr).ptr, NULL};
     const char *readable[] = {t.root.len ? t.root.ptr : "/usr", NULL};
-    kl_err code = kli_compile_run(&r, a, argv, kli_fs_dirname(a, out->path.ptr).ptr, readable,
-                                  MAX_CODE_BYTES, kl_ignored());
-    if (code || r.exit_code != 0 || !inspect_contains(r.out, "Function :")) return false;
-    each_line(out, a, r.out, count_sass);
-    out->hot_loop = kli_listing_hottest(a, r.out);
-    return true;
+    const kl_err err = kli_compile_run(&r, a, argv, kli_fs_dirname(a, of->path.ptr).ptr, readable,
+                                       MAX_CODE_BYTES, e);
+    if (!err && r.exit_code == 0 && inspect_contains(r.out, "Function :")) *code = r.out;
+    return err == KL_EINTR ? err : KL_OK;
 }
 
 static void read_ptx(kl_artefact *out, kl_arena *a) {
@@ -229,7 +228,8 @@ static void inspect_read_symbols(kl_artefact *out, kl_arena *a, const kl_kernel 
     if (prints > 0) kli_feature_set(out, a, "prints", prints);
 }
 
-kl_err kli_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
+/* All but the instructions. */
+static kl_err read_cubin(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
     kl_str cubin;
     kl_err code = kli_fs_read(&cubin, a, out->path.ptr, MAX_CODE_BYTES * 4, e);
     if (code) return code;
@@ -241,8 +241,25 @@ kl_err kli_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_er
     for (size_t i = 0; i < KL_COUNT(always); i++) kli_feature_set(out, a, always[i], 0);
     each_line(out, a, out->log, inspect_read_report);
     out->remarks = kli_listing_warnings(a, out->log);
-    bool read = disassemble(out, a);
-    kli_feature_set(out, a, "disassembled", read);
-    if (!read) read_ptx(out, a);
     return KL_OK;
+}
+
+kl_err kli_cuda_inspect(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
+    const kl_err err = read_cubin(out, a, k, e);
+    if (!err) read_ptx(out, a);
+    return err;
+}
+
+/* Machine code takes the place of the PTX that it was made from. */
+kl_err kli_cuda_describe(kl_artefact *out, kl_arena *a, const kl_kernel *k, kl_error *e) {
+    kl_str code;
+    kl_err err = disassemble(&code, out, a, e);
+    if (!err && code.len) {
+        out->n_features = 0;
+        err = read_cubin(out, a, k, e);
+        each_line(out, a, code, count_sass);
+        out->hot_loop = kli_listing_hottest(a, code);
+    }
+    if (!err) kli_feature_set(out, a, "disassembled", code.len > 0);
+    return err;
 }

@@ -77,7 +77,7 @@ const kl_surface kli_surface_cuda = {
     .comment = "//!",
     .naive = "naive.cu",
     .oracle = "oracle.cu",
-    .directives = (const char *const[]){"tensormap", NULL},
+    .directives = (const char *const[]){"tensormap", "cubin", NULL},
     .clauses = (const char *const[]){"grid", "block", "cluster", "smem", "args", NULL},
     .required = (const char *const[]){"grid", "block", NULL},
     .example = "grid(cdiv(N, 256)) block(256) args(A, B, C, M, N)",
@@ -90,4 +90,5 @@ const kl_surface kli_surface_cuda = {
     .missing = cuda_missing,
     .compile = kli_cuda_compile,
     .inspect = kli_cuda_inspect,
+    .describe = kli_cuda_describe,
 };

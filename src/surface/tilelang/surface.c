@@ -74,4 +74,5 @@ const kl_surface kli_surface_tilelang = {
     .specialize = kli_python_specialize,
     .compile = kli_tilelang_compile,
     .inspect = kli_cuda_inspect,
+    .describe = kli_cuda_describe,
 };

@@ -63,4 +63,5 @@ const kl_surface kli_surface_triton = {
     .specialize = kli_python_specialize,
     .compile = kli_triton_compile,
     .inspect = kli_cuda_inspect,
+    .describe = kli_cuda_describe,
 };

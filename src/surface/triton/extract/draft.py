@@ -6,7 +6,7 @@ import json
 import math
 import re
 
-from values import Config, Defined, Descriptor, SHORT, Scope, Stop, Sym, Tensor, Unknown, dtype_name, is_integer, row_major, settled, text_of
+from values import Config, Defined, Descriptor, Real, SHORT, Scope, Stop, Sym, Tensor, Unknown, dtype_name, is_integer, row_major, settled, text_of
 from tensors import elements, transposed
 from facts import DEFAULTS
 from evaluator import is_constexpr, is_kernel
@@ -329,6 +329,8 @@ class Draft:
             return value.name
         if isinstance(value, Sym):
             return self.short(name, value)
+        if isinstance(value, Real):
+            return self.let(name, value.text, ": f32")
         if value is None or isinstance(value, bool):
             return str(value)
         if isinstance(value, int):
@@ -346,15 +348,14 @@ class Draft:
 
     def short(self, name, value):
         """A long expression becomes a let."""
-        if len(value.text) < 24:
-            return value.text
-        text = value.text
+        return value.text if len(value.text) < 24 else self.let(name, value.text)
+
+    def let(self, name, text, kind=""):
         found = next((n for n, t in self.lets.items() if t == text), None)
-        if found:
-            return found
-        let = name if name not in self.task.taken() and name not in self.lets else f"{name}_"
-        self.lets[let] = text
-        return let
+        if not found:
+            found = (name if name not in self.task.taken() and name not in self.lets else f"{name}_") + kind
+            self.lets[found] = text
+        return found.removesuffix(kind)
 
     def memory(self, name, t):
         base = t.base

@@ -13,8 +13,8 @@ import sys
 from source import bound_names
 from values import (
     Bind, COMPARED, CONCRETE, Config, Defined, Descriptor, Ended, Launched, MOST_ITEMS, Method, OPERATED, Outside,
-    Partial, Scope, Stop, Sym, Tensor, Unknown, Within, arithmetic, bounded, chosen, compared, growth, is_constant,
-    is_integer, known, negated, settled, small_text, wrapped)
+    Partial, Real, Scope, Stop, Sym, Tensor, Unknown, Within, arithmetic, bounded, chosen, compared, growth, is_constant,
+    is_integer, known, negated, real, settled, small_text, wrapped)
 from tensors import tensor_attribute, tensor_method
 from facts import flag_gems_call, flag_gems_name, flag_gems_shim, python_facts, torch_facts, triton_facts
 
@@ -196,6 +196,9 @@ class Evaluator:
         return self.binary(type(node.op), self.value(node.left, scope), self.value(node.right, scope))
 
     def binary(self, kind, a, b):
+        whole = is_integer(a) and is_integer(b) and kind is not ast.Div and not (kind is ast.Pow and isinstance(b, int) and b < 0)
+        if any(isinstance(v, (Sym, Real)) for v in (a, b)) and not whole:
+            return real(kind, a, b) or Unknown("a number that directives cannot say")
         if isinstance(a, Sym) and is_integer(b) or isinstance(b, Sym) and is_integer(a):
             if kind in OPERATED:
                 return arithmetic(OPERATED[kind], a, b)
@@ -207,11 +210,6 @@ class Evaluator:
                 return bounded(lambda: CONCRETE[kind](a, b), growth(kind, a, b))
             except (TypeError, ValueError, ArithmeticError):
                 return Unknown()
-        if kind in (ast.Pow, ast.Div) and all(isinstance(v, (int, float, Sym)) for v in (a, b)):
-            sign = "**" if kind is ast.Pow else "/"
-            said = [v.text if isinstance(v, Sym) else str(v) for v in (a, b)]
-            if any(isinstance(v, Sym) for v in (a, b)):
-                return Unknown(f"{said[0]} {sign} {said[1]}, a real number: for one size write f32(NUMBER) and a `require`")
         if kind is ast.Pow and all(isinstance(v, (int, float)) for v in (a, b)):
             try:
                 return bounded(lambda: a ** b, abs(a) ** min(abs(b), 64) if abs(a) < 1 << 32 else math.inf)
@@ -297,7 +295,7 @@ class Evaluator:
             return None
         if isinstance(value, (Tensor, Outside, Defined, Within, Method)):
             return True
-        if isinstance(value, Unknown) or value is KeyError:
+        if isinstance(value, (Unknown, Real)) or value is KeyError:
             return None
         return bool(value)
 

@@ -16,8 +16,8 @@ import re
 import sys
 
 from values import (
-    Config, Descriptor, Method, Outside, Partial, Scope, Sym, Tensor, Unknown, dtype_name, factors_of, fold, is_integer, known,
-    product, two)
+    Config, Descriptor, Method, Outside, Partial, Real, Scope, Sym, Tensor, Unknown, dtype_name, factors_of, fold, is_integer, known,
+    product, real, two)
 
 
 def torch_facts(e, name, values, named):
@@ -146,6 +146,8 @@ def python_facts(e, name, values, named):
             return (getattr(math, what)(*values),)
         except (TypeError, ValueError, OverflowError):
             return (Unknown(),)
+    if name == "math.sqrt" and len(values) == 1 and isinstance(values[0], (Real, Sym)):
+        return (real(ast.Pow, values[0], 0.5) or Unknown(),)
     if package == "builtins":
         return builtin_fact(e, what, values, named)
     return None

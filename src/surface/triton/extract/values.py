@@ -71,6 +71,13 @@ class Sym:
         return hash(self.text)
 
 
+class Real:
+    """An expression of real numbers, for a let with a type."""
+
+    def __init__(self, text):
+        self.text = text
+
+
 class Tensor:
     """Known by shape; `name` is that of a tensor of the task, or None where a wrapper made it."""
 
@@ -182,6 +189,22 @@ def arithmetic(sign, a, b):
     if sign == "%" and divided(a, b) is not None:
         return 0
     return Sym(f"{wrapped(text_of(a))} {sign} {wrapped(text_of(b))}")
+
+
+REAL = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+
+
+def real(kind, *values):
+    """What a let with a type can say, or None: numbers, and of integers only sums and products of names."""
+    said = []
+    for v in values:
+        if isinstance(v, Sym) and not v.truth and re.fullmatch(r"[\w +*()-]+", v.text) and not re.search(r"\w\(", v.text) or isinstance(v, Real):
+            said.append(wrapped(v.text))
+        elif isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v):
+            said.append(repr(v) if v >= 0 else f"({v!r})")
+        else:
+            return None
+    return Real(f" {REAL[kind]} ".join(said)) if kind in REAL else None
 
 
 INVERSE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}

@@ -1,0 +1,87 @@
+/* export.h - a gated kernel as something that a user can build, call and ship.
+ *
+ * A form is a row of the table in forms.c: it makes files, all in memory, of a kernel, its task and
+ * the verdict that it passed with.  Expressions of directives become checked C, so that one
+ * launcher serves every shape.  Nothing is run here but the gate, and only by `check`.  Not here:
+ * kernels that are compiled anew for each shape, and host code of models.  SPDX-License-Identifier:
+ * Apache-2.0 */
+#ifndef KL_EXPORT_EXPORT_H
+#define KL_EXPORT_EXPORT_H
+
+#include <jansson.h>
+#include <klineage/gate.h>
+#include <klineage/store.h>
+
+#include "backend/backend.h"
+#include "task/task.h"
+
+enum { KLI_EXPORT_FILES = 24 };
+
+/* A file of the folder, `path` relative to it. */
+typedef struct {
+    kl_str path, text;
+} kli_export_file;
+
+typedef struct {
+    kli_export_file at[KLI_EXPORT_FILES];
+    int n;
+} kli_export_files;
+
+/* The sizes between which the gate compared outputs with the oracle's, for each axis of the task.
+ */
+typedef struct {
+    int64_t least[KL_MAX_AXES], most[KL_MAX_AXES];
+    int shapes;
+} kli_domain;
+
+/* What is exported.  Everything lives in the arena. */
+typedef struct {
+    kl_arena *arena;
+    const kl_task *task;
+    const kl_kernel *kernel;
+    const kl_workload *workload; /* its data types and constant axes hold in every call */
+    kl_verdict verdict;
+    char verdict_key[65];
+    const char *name; /* of the function, a name of C that no shape or tensor has */
+    kli_domain domain;
+    kl_artefact artefact; /* of device code; `ok` false where sources are built */
+    kl_str arch;          /* of that code */
+    json_t *origin;       /* which run made it, with which cards, at what cost; NULL: not known */
+    json_t *check;        /* what the gate said of the launcher; NULL: it was not asked */
+} kli_export;
+
+typedef struct {
+    const char *name, *summary;
+    /* Adds the files of this form.  Errors: KL_EINVAL, with what about the kernel cannot be said in
+     * it. */
+    kl_err (*files)(kli_export_files *out, const kli_export *x, kl_error *e);
+} kli_export_form;
+
+const kli_export_form *kli_export_form_each(int i); /* NULL past the last */
+
+/* find.c.  The newest verdict of this kernel that passed, of `task` where it is named and at
+ * `workload` where that is.  Fills verdict, verdict_key and origin.  Errors: KL_ENOENT: there is
+ * none. */
+KL_MUST_USE kl_err kli_export_find(kli_export *x, kl_store *s, const char *task,
+                                   const char *workload, kl_error *e);
+/* The shapes of the task that such a verdict stands for. */
+kli_domain kli_export_domain(const kl_task *t, const kl_kernel *k, const kl_workload *w,
+                             const kl_device_limits *limits);
+
+/* names.c: an identifier, and no word of C, C++ or Python. */
+bool kli_export_is_name(const char *name);
+kl_str kli_export_default_name(kl_arena *a, const kl_task *t);
+/* May such kernels be exported at all, and this one of this task?  Errors: KL_EINVAL. */
+KL_MUST_USE kl_err kli_export_fits_surface(const kl_kernel *k, kl_error *e);
+KL_MUST_USE kl_err kli_export_fits(const kli_export *x, kl_error *e);
+/* provenance.c; the caller json_decref's. */
+json_t *kli_export_provenance(const kli_export *x, const char *form, const kli_export_files *files);
+/* check.c: the launcher, with the kernel behind it, as a kernel that the gate can judge.  Errors:
+ * KL_EINVAL: device code is not checked so. */
+KL_MUST_USE kl_err kli_export_checkable(kl_kernel **out, const kli_export *x, kl_error *e);
+/* folder.c: all of the files, or none: they are written beside `dir` and moved there.  A `dir` that
+ * holds something is refused, or with `force` replaced. */
+KL_MUST_USE kl_err kli_export_write(const kli_export_files *files, kl_arena *a, const char *dir,
+                                    bool force, kl_error *e);
+
+#endif

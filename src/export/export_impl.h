@@ -1,0 +1,68 @@
+/* export_impl.h - what the files of src/export share; nobody outside this folder includes it.
+ *
+ * Templates are the files of templates/; {{name}} in them is replaced, once, by values that are
+ * never looked into again.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef KL_EXPORT_IMPL_H
+#define KL_EXPORT_IMPL_H
+
+#include "export.h"
+#include "kernel/kernel.h"
+
+enum { KLI_EXPORT_VALUES = 48 };
+
+typedef struct {
+    kl_arena *arena;
+    struct {
+        const char *name;
+        kl_str text;
+    } at[KLI_EXPORT_VALUES];
+    int n;
+} kli_values;
+
+/* template.c */
+void kli_value_set(kli_values *v, const char *name,
+                   kl_str text); /* the last one of a name counts */
+kl_str kli_template(const kli_values *v, const char *name);
+void kli_files_add(kli_export_files *out, kl_str path, kl_str text);
+
+/* names.c */
+kl_str kli_export_name(kl_arena *a, kl_str name); /* of a tensor or an axis, as a parameter */
+kl_str kli_export_upper(kl_arena *a, const char *name);
+kl_str kli_entry_name(const kli_export *x,
+                      kl_str entry); /* a symbol of the program that links it */
+bool kli_is_device_code(const kli_export *x);
+
+kl_str
+kli_export_licence(kl_str source); /* what its SPDX line says, else NOASSERTION; launcher.c */
+
+/* expression.c: an expression of a directive as C.  Integers are checked: where one has no value,
+ * p->bad is set.  Names are members of the plan `p`. */
+kl_str kli_expression(const kli_export *x, kl_str text);
+kl_str kli_real_expression(const kli_export *x, kl_str text);
+
+/* launcher.c: the values of templates that headers and launchers of both kinds share. */
+void kli_launcher_values(kli_values *v, const kli_export *x);
+void kli_header_values(kli_values *v, const kli_export *x);
+/* Arguments of launch `l` of a function that is called directly, and the parameters of its
+ * declaration. */
+kl_str kli_argument(const kli_export *x, const kl_arg *arg);
+kl_str kli_argument_type(const kli_export *x, const kl_arg *arg);
+
+/* The forms; c.c and cuda.c are the two halves of `c`. */
+kl_err kli_export_c(kli_export_files *out, const kli_export *x, kl_error *e);
+kl_err kli_export_cuda(kli_export_files *out, const kli_export *x, kl_error *e);
+kl_err kli_export_flashinfer(kli_export_files *out, const kli_export *x, kl_error *e);
+kl_err kli_export_torch(kli_export_files *out, const kli_export *x, kl_error *e);
+kl_err kli_export_kernelbench(kli_export_files *out, const kli_export *x, kl_error *e);
+/* torch.c: the files of `c` in a folder of their own. */
+kl_err kli_export_native(kli_export_files *out, const kli_export *x, const char *folder,
+                         kl_error *e);
+/* python.c: the values of native.py; of an operator, on top of these.  Errors: KL_EINVAL, with an
+ * task whose inputs are no tensors. */
+kl_err kli_python_values(kli_values *v, const kli_export *x, kl_error *e);
+const kl_axis *kli_untold_axis(const kli_export *x); /* NULL: tensors tell all of them */
+void kli_operator_values(kli_values *v, const kli_export *x);
+/* The macros that the kernel was compiled with, as lines of C. */
+kl_str kli_export_macros(const kli_export *x);
+
+#endif

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""serve_flow.py - `klineage serve` as coding agents meet it: two clients, two transports, mistakes; and the Python package.
+
+usage: as flow.py.  Needs what `./run setup agents` installs (the package mcp, and fastmcp in build/agent), and is skipped without it.
+SPDX-License-Identifier: Apache-2.0
+"""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+import flow
+from flow import alone
+
+AGENT = pathlib.Path(__file__).parent / "agent.py"
+CLIENTS = ("mcp", "fastmcp")
+TINY = {"workload": "M=16,N=16,K=16", "no_journal": True}
+
+
+def python(p, package="mcp"):
+    """One that has the package."""
+    own = p.source / ("build/python" if package == "mcp" else "build/agent") / "bin/python3"
+    named = os.environ.get("KLINEAGE_PYTHON") if package == "mcp" else None
+    for chosen in (named, str(own), "python3"):
+        if chosen and subprocess.run(["env", chosen, "-c", f"import {package}"], capture_output=True).returncode == 0:
+            return chosen
+    raise flow.Skip(f"no package {package}: ./run setup agents")
+
+
+def ask(p, *calls, client="mcp", where="stdio"):
+    """What each call came back with."""
+    chosen = python(p)
+    done = subprocess.run([python(p, client), "-B", str(AGENT), client, where, p.program], input=json.dumps(calls), text=True, timeout=120,
+                          env={**p.env, "KLINEAGE_PYTHON": chosen}, cwd=p.folder, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_command_is_a_tool_and_tasks_are_resources_for_both_clients(p):
+    for client in CLIENTS:
+        tools, uris, task = ask(p, ["tools"], ["resources"], ["read", "klineage://task/gemm"], client=client)
+        assert {"gate", "task_list", "optimize", "kernel_facts", "retrieve"} <= set(tools) and "serve" not in tools, tools
+        gate = tools["gate"]
+        assert gate["required"] == ["task", "kernel"] and gate["additionalProperties"] is False, gate
+        assert gate["properties"]["check_only"]["type"] == "boolean" and gate["properties"]["param"]["type"] == "array", gate
+        assert gate["properties"]["require_assurance"]["enum"] == ["A", "B"], gate
+        assert tools["kernel_facts"]["properties"]["task"]["type"] == "string", tools["kernel_facts"]
+        assert "klineage://task/gemm" in uris and json.loads(task)["name"] == "gemm", (uris, task)
+
+
+@alone
+def test_a_verdict_comes_back_as_json_with_progress_before_it(p):
+    for client in CLIENTS:
+        found, = ask(p, ["call", "gate", {"task": "gemm", "kernel": p.naive, **TINY}], client=client)
+        assert not found["error"] and found["json"]["outcome"] in ("pass", "unstable"), found
+        assert json.loads(found["text"]) == found["json"]
+        assert any("compile" in line for line in found["progress"]), found["progress"]
+
+
+def test_a_wrong_kernel_is_a_result_and_a_wrong_call_an_error(p):
+    bad = p.write("bad.c", pathlib.Path(p.naive).read_text().replace("+=", "-="))
+    wrong, no_task, no_option, no_tool = ask(
+        p, ["call", "gate", {"task": "gemm", "kernel": bad, "check_only": True, **TINY}],
+        ["call", "task_show", {"task": "gemn"}], ["call", "task_list", {"nonsense": 1}], ["call", "nonsense", {}])
+    assert not wrong["error"] and wrong["json"]["outcome"] == "wrong", wrong
+    assert no_task["error"] and "no such task" in no_task["text"] and "hint: " in no_task["text"], no_task
+    assert no_option["error"] and "has no option --nonsense" in no_option["text"], no_option
+    assert no_tool["error"] and "no tool nonsense" in no_tool["text"], no_tool
+
+
+def test_an_argument_is_never_an_option_of_a_shell(p):
+    found, = ask(p, ["call", "task_show", {"task": "--version"}])
+    assert found["error"] and "--version" in found["text"] or "no such task" in found["text"], found
+
+
+def running(text):
+    found = subprocess.run(["pgrep", "-f", text], capture_output=True, text=True).stdout.split()
+    return [pid for pid in found if int(pid) != os.getpid()]
+
+
+def test_a_call_that_is_cancelled_ends_its_program(p):
+    slow = p.write("slow.c", "//! launch gemm args(x, weight, y, M, N, K)\n#include <stdint.h>\n"
+                   "void gemm(const kl_t_x *x, const kl_t_weight *w, kl_t_y *y, int32_t M, int32_t N, int32_t K)"
+                   "{ volatile int on = 1; while (on) { } (void)x; (void)w; (void)y; (void)M; (void)N; (void)K; }\n")
+    found, = ask(p, ["abandoned", 2, "gate", {"task": "gemm", "kernel": slow, **TINY}])
+    assert not found["ended"] and found["seconds"] < 4, found
+    until = time.time() + 30
+    while running(slow) and time.time() < until:
+        time.sleep(0.2)
+    assert not running(slow)
+
+
+def test_over_http_for_several_clients(p):
+    chosen = python(p)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    server = subprocess.Popen([p.program, "serve", "--mcp", "--port", str(port)], env={**p.env, "KLINEAGE_PYTHON": chosen},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        until = time.time() + 30
+        while time.time() < until and server.poll() is None:
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        assert server.poll() is None, server.communicate()
+        for client in CLIENTS:
+            found, = ask(p, ["call", "task_show", {"task": "gemm"}], client=client, where=f"http://127.0.0.1:{port}/mcp")
+            assert found["json"]["name"] == "gemm", found
+    finally:
+        server.terminate()
+        server.communicate(timeout=20)
+
+
+@alone
+def test_a_client_makes_a_kernel_faster(p):
+    found, = ask(p, ["call", "optimize", {"task": "gemm", "kernel": p.naive, "workload": "M=96,N=96,K=96", "model": "builtin", "quick": True,
+                                          "max_steps": 2, "policy": "generate", "out": str(p.folder / "best.c")}])
+    assert not found["error"], found
+    assert found["json"]["schema"].startswith("klineage/"), found["json"]
+
+
+def test_mistakes_at_the_shell(p):
+    p.run("serve").is_("usage", "by which protocol?", "klineage serve --mcp")
+    p.run("serve", "--mcp", env={"KLINEAGE_PYTHON": "/nonexistent/python"}).is_("no_device", "no Python to serve with")
+    bare = subprocess.run([sys.executable, "-c", "import mcp"], capture_output=True)
+    if bare.returncode:
+        assert "pip install mcp" in p.run("serve", "--mcp", env={"KLINEAGE_PYTHON": sys.executable}).err
+
+
+# ---- the Python package, which needs nothing from PyPI ---------------------------------------------------------
+
+def said_by(p, text):
+    env = {**p.env, "PYTHONPATH": str(p.source / "python"), "KLINEAGE_PROGRAM": p.program}
+    return subprocess.run([sys.executable, "-B", "-c", text], env=env, cwd=p.folder, capture_output=True, text=True, timeout=100)
+
+
+@alone
+def test_python_has_verdicts_as_dataclasses(p):
+    done = said_by(p, "import klineage\n"
+                   f"v = klineage.gate('gemm', {p.naive!r}, workload='M=16,N=16,K=16', baseline='none')\n"
+                   "print(v.outcome, v.task, v.median_ns > 0, len(v.comparisons), v.json['schema'])")
+    assert done.stdout.split()[:1] in (["pass"], ["unstable"]) and "gemm True 1 klineage/verdict" in done.stdout, done
+
+
+def test_python_has_every_command_and_says_what_is_wrong(p):
+    done = said_by(p, "import klineage\n"
+                   "print(klineage.task_show('gemm')['name'], 'axes' in klineage.task_show.__doc__)\n"
+                   "try: klineage.task_show('gemn')\n"
+                   "except klineage.Failed as f: print(f.status, f.message, '|', f.hint)\n"
+                   "try: klineage.gate('gemm', 'x.c', nonsense=1)\n"
+                   "except klineage.Failed as f: print(f.status, f.message)\n"
+                   "try: klineage.nonsense\n"
+                   "except AttributeError as e: print(e)\n")
+    assert done.stdout.startswith("gemm True\n2 no such task | "), done
+    assert "has no option --nonsense" in done.stdout and "klineage has no command 'nonsense'" in done.stdout, done
+
+
+def test_long_a_wheel_gates_a_kernel_in_an_empty_environment(p):
+    made = subprocess.run(["./run", "wheel"], cwd=p.source, capture_output=True, text=True, timeout=280)
+    if made.returncode:
+        raise flow.Skip(f"no wheel could be built (pip, the network?): {made.stderr[-300:]}")
+    place = p.folder / "empty"
+    subprocess.run([sys.executable, "-m", "venv", place], check=True, timeout=100)
+    subprocess.run([place / "bin/pip", "install", "--quiet", "--no-index", made.stdout.split()[-1]], check=True, cwd=p.source, timeout=100)
+    bare = {"HOME": str(p.folder), "PATH": "/usr/bin:/bin"}
+    listed = subprocess.run([place / "bin/klineage", "task", "list"], env=bare, capture_output=True, text=True, timeout=50)
+    assert "gemm" in listed.stdout, listed
+    text = ("import klineage\n"
+            "naive = klineage.task_show('gemm')['path'] + '/naive.c'\n"
+            "assert '/empty/' in naive, naive\n"
+            "print(klineage.gate('gemm', naive, workload='M=16,N=16,K=16', baseline='none').outcome)")
+    done = subprocess.run([place / "bin/python", "-c", text], env=bare, capture_output=True, text=True, timeout=100)
+    assert done.stdout.strip() in ("pass", "unstable"), done
+
+
+def main():
+    flow.tests = lambda: {name[5:]: f for name, f in globals().items() if name.startswith("test_")}
+    return flow.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
