@@ -69,18 +69,19 @@ static int capture_spawn(pid_t *pid, const char *const *argv, char **env, const 
     return error;
 }
 
-/* Who does not end by ^C is asked once more, then killed. */
+/* Who does not end by ^C is asked once more, then killed. A ^C reaches the program too: it may
+ * have ended by it before it is looked for here, so it is looked for once more at the end. */
 static int await_end(pid_t pid, bool *interrupted) {
     const struct timespec nap = {.tv_nsec = 5000000};
     int status = 0, waited_ms = 0;
     while (waitpid(pid, &status, WNOHANG) == 0) {
         (void)nanosleep(&nap, NULL);
-        *interrupted = *interrupted || kli_interrupted();
-        if (!*interrupted) continue;
+        if (!kli_interrupted()) continue;
         waited_ms += 5;
         if (waited_ms == ASKED_MS) (void)kill(pid, SIGINT);
         if (waited_ms == PATIENCE_MS) (void)kill(pid, SIGKILL);
     }
+    *interrupted = kli_interrupted();
     return status;
 }
 
