@@ -8,8 +8,9 @@ Everything runs in the program `klineage`, in its sandbox, with its journal: not
 into this process.  SPDX-License-Identifier: Apache-2.0"""
 from klineage.program import Failed, command, names, run
 from klineage.records import Comparison, Verdict
+from klineage.task import Task
 
-__all__ = ["Comparison", "Failed", "Verdict", "command", "gate", "names", "optimize", "run"]
+__all__ = ["Comparison", "Failed", "Task", "Verdict", "command", "gate", "names", "optimize", "run"]
 
 
 def gate(task, kernel, **options):

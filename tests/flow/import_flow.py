@@ -109,6 +109,18 @@ def test_functions(p):
             p.run("task", "check", f"out/{name}", limit=120).is_("ok", "admitted: its check rejects")
 
 
+def test_python_makes_a_task_of_a_function(p):
+    needs_torch()
+    files(p, "mine", {"ops.py": "import torch\n\n\ndef scaled(x, factor):\n    return torch.relu(x) * factor\n"})
+    text = ("import torch, klineage, ops\n"
+            "task = klineage.Task.from_torch(ops.scaled, torch.rand(96, 40), 0.5, out='scaled')\n"
+            "print(task, task.gate('scaled/naive.c', check_only=True).outcome)")
+    env = {**p.env, "PYTHONPATH": f"{p.source / 'python'}:{p.folder / 'mine'}", "KLINEAGE_PROGRAM": p.program}
+    python = os.environ.get("KLINEAGE_PYTHON") or "python3"
+    done = subprocess.run([python, "-B", "-c", text], env=env, cwd=p.folder, capture_output=True, text=True, timeout=280)
+    assert done.stdout == "Task('scaled') pass\n", done
+
+
 def test_long_every_imported_task_is_checked(p):
     """What was imported can be asked whether it is sound: wrong answers fail, and where there is a draft it passes."""
     needs_torch()

@@ -160,6 +160,33 @@ def test_python_has_every_command_and_says_what_is_wrong(p):
     assert "has no option --nonsense" in done.stdout and "klineage has no command 'nonsense'" in done.stdout, done
 
 
+TASK_OF = """
+import klineage
+from klineage.task import place_of, spoken
+
+class Tensor:
+    dtype = "torch.float32"
+    def __init__(self, *shape): self.shape = shape
+
+def scaled(x, w, factor=2.0): ...
+
+print(spoken(scaled, (Tensor(4, 8), Tensor(8, 1)), {"factor": 0.5}))
+for given in (lambda x: x, scaled.__get__(1), Tensor(1), scaled):
+    try: print(place_of(given))
+    except klineage.Failed as f: print(f.status, f.message)
+try: spoken(scaled, (), {})
+except klineage.Failed as f: print(f.message)
+"""
+
+
+def test_python_says_what_a_function_takes(p):
+    done = said_by(p, TASK_OF)
+    said = done.stdout.splitlines()
+    assert said[0] == "x: float32[n0=4,n1=8], w: float32[n1,1], factor: 0.5", done
+    assert said[1:4] == [f"2 {name} is no function at the top of a file" for name in ("<lambda>", "scaled", "Tensor")], done
+    assert len(said) == 6 and "missing a required argument" in said[5], done
+
+
 def test_long_a_wheel_gates_a_kernel_in_an_empty_environment(p):
     made = subprocess.run(["./run", "wheel"], cwd=p.source, capture_output=True, text=True, timeout=280)
     if made.returncode:
