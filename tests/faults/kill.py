@@ -107,9 +107,9 @@ def killed(w, n, seed, seconds=None, keep_going=False):
 def alive(session):
     """Names of the processes of a session that still run, by number."""
     found = {}
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            text = stat.read_text()
+            text = (process / "stat").read_text()
         except OSError:
             continue
         name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
