@@ -47,6 +47,10 @@ def whole_seconds(row):
     return f"{row['total_ms']['median'] / 1e3:.2f} s (median of {each})"
 
 
+def fresh_milliseconds(row):
+    return f"{row['beyond_ms']['median']:.0f} ms (95 % of {row['count']}: {row['beyond_ms']['p95']:.0f} ms)"
+
+
 def cold_seconds(row):
     return f"{row['beyond_s']:.2f} s (compile {row['compile_s']:.2f} s)"
 
@@ -103,6 +107,14 @@ ROWS = {
             "bench/cold.py --surface cuda --bin {bin}/klineage", "bench/cold.py --surface cuda --count 1 --bin {bin}/klineage", cold_seconds),
         Row("cold-graph", "the same, by graphs", "3.24 s", "1.0 s", "0.6 s", 60,
             "bench/cold.py --surface cuda-graph --bin {bin}/klineage", "bench/cold.py --surface cuda-graph --count 1 --bin {bin}/klineage", cold_seconds),
+        Row("triton-warm", "H200, Triton: a source nobody has seen to its verdict in a running gate, beyond timed runs", "–", "0.6 s", "", 60,
+            "{bin}/bench_verdict --fresh gemm tasks/gemm/naive.triton.py tiny 10",
+            "{bin}/bench_verdict --fresh gemm tasks/gemm/naive.triton.py tiny 1", fresh_milliseconds),
+        Row("triton-cold", "the same in a fresh process", "–", "1.6 s", "", 60,
+            "bench/cold.py --surface triton --bin {bin}/klineage", "bench/cold.py --surface triton --count 1 --bin {bin}/klineage", cold_seconds),
+        Row("tilelang-warm", "H200, TileLang: likewise, in a running gate", "–", "1.5 s", "", 90,
+            "{bin}/bench_verdict --fresh gemm tasks/gemm/naive.tilelang.py tiny 10",
+            "{bin}/bench_verdict --fresh gemm tasks/gemm/naive.tilelang.py tiny 1", fresh_milliseconds),
         Row("conv2d", "Conv2d expert, paper shape, warm", "4–10 s", "1.0 s", "0.5 s", 60,
             "{bin}/bench_verdict conv2d experts/conv2d/cuda/8-expert.cu paper 5", "{bin}/bench_verdict conv2d experts/conv2d/cuda/8-expert.cu paper 1", whole_seconds),
         Row("fmha", "FMHA expert, paper shape, warm", "21–24 s", "4 s", "2 s", 90,
