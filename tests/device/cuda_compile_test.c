@@ -76,6 +76,21 @@ static void test_cuda_compile__gives_a_cubin_from_either_compiler(void **unused)
     }
 }
 
+/* A walk compares kernels of one toolchain only, so what NVRTC can compile must not reach nvcc. */
+static void test_cuda_compile__takes_a_lambda_inside_a_kernel_by_nvrtc(void **unused) {
+    compiled c;
+    (void)unused;
+    if (!have_toolkit()) skip();
+    compile(&c, &HOPPER_NVRTC,
+            HEAD
+            "extern \"C\" __global__ void f(const kl_t_x *x, kl_t_y *y, int32_t n)\n"
+            "{\n    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    const auto put = [&](auto "
+            "scale) { y[i] = scale * (float)x[i]; };\n    if (i < n) put(2.0f);\n}\n");
+    if (!c.artefact.ok) fail_msg("%.*s", KL_STR_ARG(c.artefact.log));
+    assert_true(kl_str_starts(c.artefact.toolchain, KL_S("nvrtc")));
+    kl_arena_free(c.arena);
+}
+
 static void test_cuda_compile__says_which_kernels_exist(void **unused) {
     compiled c;
     (void)unused;
@@ -160,6 +175,7 @@ static void test_cuda_compile__suspects_state_that_outlives_a_run(void **unused)
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_compile__gives_a_cubin_from_either_compiler),
+        cmocka_unit_test(test_cuda_compile__takes_a_lambda_inside_a_kernel_by_nvrtc),
         cmocka_unit_test(test_cuda_compile__says_which_kernels_exist),
         cmocka_unit_test(test_cuda_compile__refuses_with_the_compilers_words),
         cmocka_unit_test(test_cuda_compile__falls_to_nvcc_for_other_headers),

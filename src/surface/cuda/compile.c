@@ -61,6 +61,8 @@ static kli_command nvrtc_command(const kl_compile_job *job, const kli_cuda_text 
     if (!cuda_compile_has_flag(k, "-std=")) kli_command_add(&c, "-std=c++17");
     kli_command_add(&c, "--ptxas-options=-v");
     kli_command_add(&c, "--pre-include=klineage_prelude.h"); /* from cuda_build.c */
+    /* A lambda inside a kernel has no annotation, and nvcc takes it for what is around it. */
+    kli_command_add(&c, "--device-as-default-execution-space");
     kli_command_add(&c, kl_arena_printf(a, "-I%s", t->include.ptr).ptr);
     const kl_str cccl = kli_fs_join(a, t->include.ptr, "cccl");
     if (kli_fs_is_dir(cccl.ptr)) kli_command_add(&c, kl_arena_printf(a, "-I%s", cccl.ptr).ptr);
