@@ -7,7 +7,7 @@ What is taken for which instance says bench/experiments/flaggems.yaml.  $KLINEAG
 of it is imported, and no text of it leaves FOLDER, which is not for a repository.  --prepare takes each kernel out into
 FOLDER/KERNEL.py, completed by its recipe, with its autotuner's configurations beside it; where they are there already, the
 package is not needed.  Every configuration gets a quick verdict at the first instance of its kind, the NARROW fastest of them
-at the instances that are `like` it, and the fastest of each instance a full verdict beside all baselines of the task.  With
+at the instances that are `like` it, and the fastest of each instance a full verdict beside PyTorch, at last beside all baselines.  With
 --jit that one is also judged beside FlagGems' own function, its tuner held to the same configuration (flaggems_baseline.py),
 and beside Triton's JIT of the extracted file (jit_baseline.py).  Verdicts are kept as FOLDER/verdicts/*.json.  With --spool
 the work goes to another host: exit status 11 says that verdicts are missing; run the worker there, then this again.  With
@@ -36,7 +36,7 @@ PENDING = 11
 NARROW = 12
 STOCK = 16
 # Of --seconds, when a part of the work has to be done.
-SHARES = {"sweep": 0.45, "like": 0.65, "full": 0.8, "jit": 0.95, "again": 1.0}
+SHARES = {"sweep": 0.45, "like": 0.65, "full": 0.78, "jit": 0.95, "again": 0.97, "all": 1.0}
 OPTIONS = {"num_warps": "WARPS", "num_stages": "STAGES"}
 HEAD = r"(?m)^#(!| ) +(buffer|launch|let|require|tensormap) .*\n"
 # Run by $KLINEAGE_PYTHON, where the package is.
@@ -231,20 +231,25 @@ def versus(verdict):
     return {one["baseline"]: {key: one[key] for key in ("baseline_ns", "ratio", "low", "high", "floor", "pairs", "call", "described")} for one in timed}
 
 
-def best(options, instances, files, rows):
-    """The full verdict of each instance's fastest, beside all baselines of its task."""
+def best(options, instances, files, rows, part="full", baseline="torch"):
+    """The full verdict of each instance's fastest."""
     ready = [i for i in instances if rows[i["name"]]["ranked"]]
     first = {i["name"]: rows[i["name"]]["ranked"][0] for i in ready}
-    verdicts = judge_all(options, "full", [(i["task"], i["workload"], files[first[i["name"]][1]][0], *first[i["name"]][2], "--baseline", "all") for i in ready])
+    verdicts = judge_all(options, part, [(i["task"], i["workload"], files[first[i["name"]][1]][0], *first[i["name"]][2], "--baseline", baseline) for i in ready])
     for i, verdict in zip(ready, verdicts):
         row, (quick_ns, name, words) = rows[i["name"]], first[i["name"]]
         row |= {"best": name, "params": words[1::2], "quick_ns": quick_ns}
-        if verdict is None:
-            row["missing"] += 1
+        row["missing"] += verdict is None and part == "full"
+        if verdict is None or (row.get("median_ns") and not verdict["time"]):
             continue
         keep(options, i, "full", verdict)
         row |= {"outcome": verdict["outcome"], "why": verdict["why"], "receipt": verdict.get("receipt"), "degradations": verdict["degradations"],
                 "median_ns": verdict["time"]["median_ns"] if verdict["time"] else None, "platform": verdict.get("platform"), "versus": versus(verdict)}
+
+
+def beside_all(options, instances, files, rows):
+    """The same with every baseline of the task, last: a naive kernel takes seconds at these sizes."""
+    best(options, instances, files, rows, "all", "all")
 
 
 def tasks_with_jit(options, ready, files, rows):
@@ -298,7 +303,7 @@ def all_parts(options, recipes, instances, files):
         text = result(options, recipes, rows)
         if elsewhere and any(rows[i["name"]]["missing"] for i in mine):
             return text, True
-    for judge in [best] + [beside_jit] * options.jit:
+    for judge in [best] + [beside_jit] * options.jit + [beside_all]:
         judge(options, instances, files, rows)
         text = result(options, recipes, rows)
     return text, any(row["missing"] for row in rows.values())
