@@ -3,12 +3,12 @@
 
     bench/flaggems.py FOLDER [--bin build/bin/klineage] [--arch sm_90a] [--spool DIR [--work]] [--jit] [--seconds N] [--only TASK] [--check | --prepare]
 
-What is taken for which instance says bench/experiments/flaggems.yaml.  $KLINEAGE_PYTHON has triton and the package; nothing
-of it is imported, and no text of it leaves FOLDER, which is not for a repository.  --prepare takes each kernel out into
+What is taken for which instance says bench/experiments/flaggems.yaml.  $KLINEAGE_PYTHON has triton and the package, which
+is imported by the baseline of --jit alone; no text of it leaves FOLDER, which is not for a repository.  --prepare takes each kernel out into
 FOLDER/KERNEL.py, completed by its recipe, with its autotuner's configurations beside it; where they are there already, the
 package is not needed.  Every configuration gets a quick verdict at the first instance of its kind, the NARROW fastest of them
-at the instances that are `like` it, and the fastest of each instance a full verdict beside PyTorch, at last beside all baselines.  With
---jit that one is also judged beside FlagGems' own function, its tuner held to the same configuration (flaggems_baseline.py),
+at the instances that are `like` it, and the fastest of each instance a full verdict beside PyTorch, at last beside all
+baselines.  With --jit that one is also judged beside FlagGems' own function, its tuner held to the same configuration (flaggems_baseline.py),
 and beside Triton's JIT of the extracted file (jit_baseline.py).  Verdicts are kept as FOLDER/verdicts/*.json.  With --spool
 the work goes to another host: exit status 11 says that verdicts are missing; run the worker there, then this again.  With
 --work the worker is started here and waited for; --seconds ends what is not done by then, and the rows say so.  --check
