@@ -1,29 +1,42 @@
 #!/usr/bin/env python3
 """The held-out instances, each by the best of FlagGems' own kernels over FlagGems' own configurations, judged by the gate.
 
-    bench/flaggems.py FOLDER [--bin build/bin/klineage] [--arch sm_90a] [--spool DIR] [--only TASK] [--check]
+    bench/flaggems.py FOLDER [--bin build/bin/klineage] [--arch sm_90a] [--spool DIR [--work]] [--jit] [--seconds N] [--only TASK] [--check | --prepare]
 
-What is taken for which instance says bench/experiments/flaggems.yaml.  $KLINEAGE_PYTHON has triton and the package; nothing
-of it is imported, and no text of it leaves FOLDER, which is not for a repository.  Each kernel is taken out into
-FOLDER/KERNEL.py and completed by its recipe.  Every configuration of its autotuner gets a quick verdict, and the fastest of an
-instance a full one beside all baselines of the task, kept as FOLDER/TASK.WORKLOAD.json.  With --spool the work goes to another
-host: exit status 11 says that verdicts are missing; run the worker there, then this again.  --check compiles each kernel for
-each instance and judges nothing.  Prints one JSON object.  SPDX-License-Identifier: Apache-2.0"""
+What is taken for which instance says bench/experiments/flaggems.yaml.  $KLINEAGE_PYTHON has triton and the package, which
+is imported by the baseline of --jit alone; no text of it leaves FOLDER, which is not for a repository.  --prepare takes each kernel out into
+FOLDER/KERNEL.py, completed by its recipe, with its autotuner's configurations beside it; where they are there already, the
+package is not needed.  Every configuration gets a quick verdict at the first instance of its kind, the NARROW fastest of them
+at the instances that are `like` it, and the fastest of each instance a full verdict beside PyTorch, at last beside all
+baselines.  With --jit that one is also judged beside FlagGems' own function, its tuner held to the same configuration (flaggems_baseline.py),
+and beside Triton's JIT of the extracted file (jit_baseline.py).  Verdicts are kept as FOLDER/verdicts/*.json.  With --spool
+the work goes to another host: exit status 11 says that verdicts are missing; run the worker there, then this again.  With
+--work the worker is started here and waited for; --seconds ends what is not done by then, and the rows say so.  --check
+compiles each kernel for each instance and judges nothing.  Prints one JSON object.  SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import concurrent.futures
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import yaml
+
+import jit
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTRACT = ROOT / "src/surface/triton/extract"
 RECIPES = ROOT / "bench/experiments/flaggems.yaml"
 PENDING = 11
+NARROW = 12
+STOCK = 16
+# Of --seconds, when a part of the work has to be done.
+SHARES = {"sweep": 0.45, "like": 0.65, "full": 0.78, "jit": 0.95, "again": 0.97, "all": 1.0}
 OPTIONS = {"num_warps": "WARPS", "num_stages": "STAGES"}
 HEAD = r"(?m)^#(!| ) +(buffer|launch|let|require|tensormap) .*\n"
 # Run by $KLINEAGE_PYTHON, where the package is.
@@ -44,6 +57,13 @@ print(json.dumps([c | c.options for c in draft.Choice(e, kernel.module, kernel.n
 
 def run(options, *words):
     return subprocess.run([options.bin, *map(str, words)], capture_output=True, text=True, cwd=ROOT)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+# ---- the kernels and their configurations ------------------------------------------------------------------------------
 
 
 def completed(text, recipe):
@@ -82,37 +102,211 @@ def configurations(options, recipe, path):
     return found or [[]]
 
 
-def judged(options, instance, path, *words):
+def params_of(words):
+    return {name: int(value) for name, _, value in (word.partition("=") for word in words[1::2])}
+
+
+def prepared(options, recipes, names):
+    """Each kernel's file and configurations: those that lie there, else taken out of the package."""
+    place = options.folder / "configurations.json"
+    known = json.loads(place.read_text()) if place.exists() else {}
+    for name in names:
+        if name not in known:
+            path = made(options, name, recipes["kernels"][name])
+            known[name] = configurations(options, recipes["kernels"][name], path)
+    place.write_text(json.dumps(known))
+    return {name: (options.folder / f"{name}.py", known[name]) for name in names}
+
+
+def worth(recipe, words):
+    """Whether a configuration is tried at all: `at_least` of its recipe."""
+    params = params_of(words)
+    return all(params[name] >= least for name, least in recipe.get("at_least", {}).items())
+
+
+# ---- verdicts ----------------------------------------------------------------------------------------------------------
+
+
+def judged(options, task, workload, path, *words):
     """The verdict, None while it is missing, and what was said where there is none."""
+    if time.monotonic() > options.until:
+        return None
     host = ["--spool", options.spool, "--arch", options.arch] if options.spool else []
-    done = run(options, "gate", instance["task"], path, "--workload", instance["workload"], *host, *words, "--json", "-q")
+    done = run(options, "gate", task, path, "--workload", workload, *host, *words, "--json", "-q")
     if done.returncode == PENDING:
+        options.ids[task, workload, path, *words] = json.loads(done.stderr)["message"].split()[1]
         return None
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError:
-        return {"outcome": "error", "why": done.stderr.strip(), "time": None}
+        return {"outcome": "error", "why": done.stderr.strip(), "time": None, "degradations": []}
 
 
-def best_of(options, instance, files):
-    """The row of an instance; without `best` while verdicts are missing."""
-    row = {"name": instance["name"], "task": instance["task"], "workload": instance["workload"]}
-    asked = [(name, words) for name in instance["kernels"] for words in files[name][1]]
+def read(options, job):
+    """The verdict of a job that was put, where the worker is done with it: to ask for another would put it again."""
+    there = job in options.ids and any((Path(options.spool) / "done").glob(options.ids[job] + "*"))
+    return judged(options, *job) if there else None
+
+
+def waiting(options, *folders):
+    return [path for folder in folders or ("todo", "taken") for path in (Path(options.spool) / folder).glob("*")]
+
+
+def settle(options):
+    """Until no job is left or the time for this part is over; then what still waits is taken out of the spool."""
+    while waiting(options) and time.monotonic() < options.until:
+        time.sleep(0.2)
+    for path in waiting(options, "todo"):
+        shutil.rmtree(path, ignore_errors=True)
+    while waiting(options) and time.monotonic() < options.until + 20:
+        time.sleep(0.2)
+
+
+class Worker(threading.Thread):
+    """Works on the spool.  A worker ends where it finds no job, and the next one is cold: so each waits for STOCK jobs or the last."""
+
+    def __init__(self, options):
+        super().__init__(daemon=True)
+        self.options, self.all_put, self.ended = options, threading.Event(), threading.Event()
+
+    def run(self):
+        command = [str(Path(self.options.bin).parent / "klineage-worker"), "--spool", self.options.spool]
+        with open(self.options.folder / "worker.log", "w") as log:
+            while not self.ended.wait(0.1):
+                jobs = len(waiting(self.options, "todo"))
+                if not jobs or not (jobs >= STOCK or self.all_put.is_set()):
+                    continue
+                one = subprocess.Popen(command, stdout=log, stderr=log)
+                while one.poll() is None and not self.ended.wait(0.1):
+                    pass
+                one.terminate()
+                one.wait()
+
+    def end(self):
+        self.ended.set()
+        self.join()
+
+
+def judge_all(options, part, jobs):
+    """A verdict or None for each job of a part."""
+    if options.seconds:
+        options.until = options.start + options.seconds * SHARES[part]
+    if options.worker:
+        options.worker.all_put.clear()
     # To put jobs into a spool is to compile; where the gate times here, it takes turns by itself.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() if options.spool else 1) as pool:
-        verdicts = list(pool.map(lambda a: judged(options, instance, files[a[0]][0], *a[1], "--quick", "--baseline", "none"), asked))
-    row["tried"], row["missing"] = len(asked), verdicts.count(None)
-    timed = [(verdict["time"]["median_ns"], *a) for verdict, a in zip(verdicts, asked) if verdict and verdict["time"]]
-    row["timed"] = len(timed)
-    row["not_timed"] = sorted({f"{verdict['outcome']}: {verdict['why']}"[:200] for verdict in verdicts if verdict and not verdict["time"]})
-    if row["missing"] or not timed:
-        return row
-    _, name, words = min(timed)
-    verdict = judged(options, instance, files[name][0], *words, "--baseline", "all")
-    if verdict is None:
-        return row | {"missing": 1}
-    (options.folder / f"{instance['task']}.{instance['workload']}.json").write_text(json.dumps(verdict, indent=1) + "\n")
-    return row | {"best": name, "params": words[1::2], "outcome": verdict["outcome"], "receipt": verdict["receipt"], "time": verdict["time"]}
+        verdicts = list(pool.map(lambda job: judged(options, *job), jobs))
+        if options.worker and None in verdicts:
+            options.worker.all_put.set()
+            settle(options)
+            options.until = float("inf")
+            verdicts = list(pool.map(lambda job, found: found or read(options, job), jobs, verdicts))
+    say(f"{time.monotonic() - options.start:.0f} s: {part}: {len(jobs) - verdicts.count(None)} of {len(jobs)} verdicts")
+    return verdicts
+
+
+# ---- the parts ---------------------------------------------------------------------------------------------------------
+
+
+def sweep(options, part, instances, choices, files, rows):
+    """A quick verdict of each choice (kernel, configuration); `ranked` of a row are those that were timed, the fastest first."""
+    # In turn, so that where time runs out every instance has some.
+    asked = [(i, *choices[i["name"]][k]) for k in range(max(map(len, choices.values()), default=0)) for i in instances if k < len(choices[i["name"]])]
+    verdicts = judge_all(options, part, [(i["task"], i["workload"], files[name][0], *words, "--quick", "--baseline", "none") for i, name, words in asked])
+    for i in instances:
+        mine = [(verdict, name, words) for verdict, (of, name, words) in zip(verdicts, asked) if of is i]
+        timed = sorted((verdict["time"]["median_ns"], name, words) for verdict, name, words in mine if verdict and verdict["time"])
+        not_timed = sorted({f"{verdict['outcome']}: {verdict['why']}"[:200] for verdict, _, _ in mine if verdict and not verdict["time"]})
+        rows[i["name"]] |= {"tried": len(mine), "missing": sum(verdict is None for verdict, _, _ in mine), "timed": len(timed), "not_timed": not_timed, "ranked": timed}
+
+
+def keep(options, instance, kind, verdict):
+    folder = options.folder / "verdicts"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{instance['task']}.{instance['workload']}.{kind}.json").write_text(json.dumps(verdict, indent=1) + "\n")
+
+
+def versus(verdict):
+    timed = verdict["time"]["vs"] if verdict["time"] else []
+    return {one["baseline"]: {key: one[key] for key in ("baseline_ns", "ratio", "low", "high", "floor", "pairs", "call", "described")} for one in timed}
+
+
+def best(options, instances, files, rows, part="full", baseline="torch"):
+    """The full verdict of each instance's fastest."""
+    ready = [i for i in instances if rows[i["name"]]["ranked"]]
+    first = {i["name"]: rows[i["name"]]["ranked"][0] for i in ready}
+    verdicts = judge_all(options, part, [(i["task"], i["workload"], files[first[i["name"]][1]][0], *first[i["name"]][2], "--baseline", baseline) for i in ready])
+    for i, verdict in zip(ready, verdicts):
+        row, (quick_ns, name, words) = rows[i["name"]], first[i["name"]]
+        row |= {"best": name, "params": words[1::2], "quick_ns": quick_ns}
+        row["missing"] += verdict is None and part == "full"
+        if verdict is None or (row.get("median_ns") and not verdict["time"]):
+            continue
+        keep(options, i, "full", verdict)
+        row |= {"outcome": verdict["outcome"], "why": verdict["why"], "receipt": verdict.get("receipt"), "degradations": verdict["degradations"],
+                "median_ns": verdict["time"]["median_ns"] if verdict["time"] else None, "platform": verdict.get("platform"), "versus": versus(verdict)}
+
+
+def beside_all(options, instances, files, rows):
+    """The same with every baseline of the task, last: a naive kernel takes seconds at these sizes."""
+    best(options, instances, files, rows, "all", "all")
+
+
+def tasks_with_jit(options, ready, files, rows):
+    """A copy of each task whose baselines are the package and Triton's own JIT, each at the configuration that was the fastest."""
+    places = {}
+    for task in {i["task"] for i in ready}:
+        cases = [jit.case(f"tasks/{task}", i["workload"], files[rows[i["name"]]["best"]][0], params_of(rows[i["name"]]["ranked"][0][2])) for i in ready if i["task"] == task]
+        places[task] = options.folder / "jit" / task
+        shutil.rmtree(places[task], ignore_errors=True)
+        jit.task_with_jit(places[task], f"tasks/{task}", cases, {"flag_gems": ROOT / "bench/flaggems_baseline.py"})
+    return places
+
+
+def beside_jit(options, instances, files, rows):
+    """The same kernel and configuration by its package and by Triton's own JIT; where a baseline fails, by the second alone."""
+    ready = [i for i in instances if "best" in rows[i["name"]]]
+    places = tasks_with_jit(options, ready, files, rows)
+    jobs = [(places[i["task"]], i["workload"], files[rows[i["name"]]["best"]][0], *rows[i["name"]]["ranked"][0][2], "--baseline", "all") for i in ready]
+    verdicts = judge_all(options, "jit", jobs)
+    failed = [k for k, verdict in enumerate(verdicts) if verdict and verdict["outcome"] == "error"]
+    again = judge_all(options, "again", [(*jobs[k][:-1], "jit") for k in failed]) if failed else []
+    for k, verdict in zip(failed, again):
+        rows[ready[k]["name"]]["package_failed"] = verdicts[k]["why"][:400]
+        verdicts[k] = verdict
+    for i, verdict in zip(ready, verdicts):
+        if verdict is None:
+            rows[i["name"]]["missing"] += 1
+            continue
+        keep(options, i, "jit", verdict)
+        rows[i["name"]]["jit"] = {"outcome": verdict["outcome"], "why": verdict["why"], "artefact": verdict.get("artefact", "")[:16],
+                                  "degradations": verdict["degradations"], "versus": versus(verdict)}
+
+
+def result(options, recipes, rows):
+    """What is known so far, kept in FOLDER as well."""
+    shown = [row | {"ranked": [[ns, name, " ".join(words[1::2])] for ns, name, words in row.get("ranked", [])]} for row in rows.values()]
+    text = json.dumps({"package": recipes["package"], "instances": shown}, indent=1)
+    (options.folder / "rows.json").write_text(text + "\n")
+    return text
+
+
+def all_parts(options, recipes, instances, files):
+    """A part needs all verdicts of the part before it, or what there is of them where its time is over."""
+    rows = {i["name"]: {"name": i["name"], "task": i["task"], "workload": i["workload"]} for i in instances}
+    elsewhere = options.spool and not options.work
+    first, like = ([i for i in instances if (i.get("like") in rows) is narrow] for narrow in (False, True))
+    parts = [("sweep", first, lambda i: [(name, words) for name in i["kernels"] for words in files[name][1] if worth(recipes["kernels"][name], words)]),
+             ("like", like, lambda i: [(name, words) for _, name, words in rows[i["like"]]["ranked"][:NARROW]])]
+    for part, mine, choices in parts:
+        sweep(options, part, mine, {i["name"]: choices(i) for i in mine}, files, rows)
+        text = result(options, recipes, rows)
+        if elsewhere and any(rows[i["name"]]["missing"] for i in mine):
+            return text, True
+    for judge in [best] + [beside_jit] * options.jit + [beside_all]:
+        judge(options, instances, files, rows)
+        text = result(options, recipes, rows)
+    return text, any(row["missing"] for row in rows.values())
 
 
 def checked(options, instance, files):
@@ -124,26 +318,47 @@ def checked(options, instance, files):
     return row
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bin", default=str(ROOT / "build/bin/klineage"))
     parser.add_argument("--arch", default="sm_90a")
     parser.add_argument("--spool")
+    parser.add_argument("--work", action="store_true")
+    parser.add_argument("--jit", action="store_true")
+    parser.add_argument("--seconds", type=float)
     parser.add_argument("--only")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--prepare", action="store_true")
     options = parser.parse_args()
-    options.folder = options.folder.resolve()
+    if options.work and not options.spool:
+        parser.error("--work is for --spool")
+    options.start, options.until, options.worker = time.monotonic(), float("inf"), None
+    options.ids = {}    # of jobs in the spool
+    options.bin, options.folder = str(Path(options.bin).resolve()), options.folder.resolve()
+    options.spool = str(Path(options.spool).resolve()) if options.spool else None     # commands run in ROOT
     options.folder.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def main():
+    options = arguments()
     recipes = yaml.safe_load(RECIPES.read_text())
     instances = [i for i in recipes["instances"] if options.only in (None, i["task"])]
-    files = {}
-    for name in dict.fromkeys(name for i in instances for name in i["kernels"]):
-        path = made(options, name, recipes["kernels"][name])
-        files[name] = path, configurations(options, recipes["kernels"][name], path)
-    rows = [(checked if options.check else best_of)(options, instance, files) for instance in instances]
-    print(json.dumps({"package": recipes["package"], "instances": rows}, indent=1))
-    return PENDING if any(row.get("missing") for row in rows) else 0
+    files = prepared(options, recipes, dict.fromkeys(name for i in instances for name in i["kernels"]))
+    if options.prepare or options.check:
+        rows = [checked(options, instance, files) for instance in instances] if options.check else [
+            {"name": name, "configurations": len(found), "tried": sum(worth(recipes["kernels"][name], words) for words in found)} for name, (_, found) in files.items()]
+        print(json.dumps({"package": recipes["package"], "instances": rows}, indent=1))
+        return 0
+    options.worker = Worker(options) if options.work else None
+    if options.worker:
+        options.worker.start()
+    text, missing = all_parts(options, recipes, instances, files)
+    if options.worker:
+        options.worker.end()
+    print(text)
+    return PENDING if missing else 0
 
 
 if __name__ == "__main__":

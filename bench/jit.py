@@ -31,25 +31,35 @@ KERNELS = {
 }
 
 
-def task_with_jit(folder, task, kernel):
-    """A copy of the task whose only baseline on a GPU is the file by its own JIT."""
+def case(task, workload, kernel, params):
+    """What jit_baseline.py launches at the sizes of a workload."""
+    rows = (json.loads(line) for line in (ROOT / task / "workloads.jsonl").read_text().splitlines())
+    axes = next(row["axes"] for row in rows if row["klineage"]["label"] == workload and row["klineage"].get("on") == "gpu")
+    return {"axes": axes, "kernel": Path(kernel).name, "file": str(kernel), "params": params}
+
+
+def task_with_jit(folder, task, cases, others=None):
+    """A copy of the task whose only baselines on a GPU are the files by their own JIT, and scripts that know the same cases."""
     shutil.copytree(ROOT / task, folder)
     definition = json.loads((folder / "definition.json").read_text())
-    definition["klineage"]["baselines"] = [{"name": "jit", "on": "gpu", "file": "baseline/jit.py"}]
+    scripts = {**(others or {}), "jit": ROOT / "bench/jit_baseline.py"}
+    definition["klineage"]["baselines"] = [{"name": name, "on": "gpu", "file": f"baseline/by_{name}.py"} for name in scripts]
     (folder / "definition.json").write_text(json.dumps(definition))
     (folder / "baseline").mkdir(exist_ok=True)
-    shutil.copy(ROOT / "bench/jit_baseline.py", folder / "baseline/jit.py")
-    shutil.copy(ROOT / kernel, folder / "baseline/kernel.py")
+    for name, script in scripts.items():
+        shutil.copy(script, folder / f"baseline/by_{name}.py")
+    for one in cases:
+        shutil.copy(one["file"], folder / "baseline" / one["kernel"])
     outputs = {name: (t["dtype"], t["shape"]) for name, t in definition["outputs"].items()}
     shapes = {name: t["shape"] for name, t in definition["inputs"].items()}
-    (folder / "baseline/task.json").write_text(json.dumps({"shapes": shapes, "outputs": outputs, "params": {}}))
+    (folder / "baseline/task.json").write_text(json.dumps({"task": definition["name"], "shapes": shapes, "outputs": outputs, "cases": cases}))
 
 
 def judge(options, name):
     kernel, task, shape = KERNELS[name]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / Path(task).name
-        task_with_jit(place, task, kernel)
+        task_with_jit(place, task, [{"axes": {}, "kernel": "kernel.py", "file": str(ROOT / kernel), "params": {}}])
         command = [options.bin, "gate", str(place), str(ROOT / kernel), "--workload", shape, "--baseline", "jit", "--no-journal", "--json", "-q"]
         env = {**os.environ, "TRITON_DISABLE_LINE_INFO": "1", "TRITON_CACHE_DIR": folder}
         done = subprocess.run(command, capture_output=True, text=True, env=env)

@@ -1,6 +1,8 @@
 """jit_baseline.py - a kernel file in Triton launched by Triton itself: a baseline that bench/jit.py puts into a copy of a task.
 
-Beside it lie kernel.py, the file as the gate gets it, and task.json: shapes and dtypes of the task's tensors, params of the kernel."""
+Beside it lie task.json and the kernels' files, as the gate gets them: shapes and dtypes of the task's tensors, and for some sizes
+of its axes (`cases`) which file with which params."""
+import functools
 import hashlib
 import importlib.util
 import json
@@ -17,15 +19,13 @@ CLAUSE = re.compile(r"(\w+)\(((?:[^()]|\([^()]*\))*)\)")
 made = {}
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("kernel", HERE / "kernel.py")
+@functools.cache
+def load(name):
+    """A file's module, and its directives as pairs of a word and the rest."""
+    spec = importlib.util.spec_from_file_location("kernel", HERE / name)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
-
-
-KERNEL = load()
-LINES = [line[3:].split(None, 1) for line in re.sub(r"\\\n#!", "", (HERE / "kernel.py").read_text()).split("\n") if line.startswith("#! ")]
+    return module, [line[3:].split(None, 1) for line in re.sub(r"\\\n#!", "", (HERE / name).read_text()).split("\n") if line.startswith("#! ")]
 
 
 def split(text):
@@ -41,48 +41,62 @@ def value(text, names):
     return eval(text.replace("/", "//"), {}, names)
 
 
-def names_of(inputs):
-    """Axes as the inputs' shapes have them, then params and lets of the file."""
-    names = {"cdiv": triton.cdiv, "pow2": triton.next_power_of_2, "min": min, "max": max, "f32": float}
+def axes_of(inputs):
+    """Axes as the inputs' shapes have them."""
+    axes = {}
     for name, shape in TASK["shapes"].items():
-        names.update({axis: size for axis, size in zip(shape, inputs[name].shape) if axis.isidentifier()} if name in inputs and shape else {})
-    for word, rest in LINES:
+        axes.update({axis: size for axis, size in zip(shape, inputs[name].shape) if axis.isidentifier()} if name in inputs and shape else {})
+    return axes
+
+
+def case_of(inputs):
+    """What is launched at these sizes; at sizes that no case names, the first."""
+    axes = axes_of(inputs)
+    return next((case for case in TASK["cases"] if all(axes[name] == size for name, size in case["axes"].items() if name in axes)), TASK["cases"][0])
+
+
+def names_of(inputs, lines, params):
+    """Axes, then params and lets of the file."""
+    names = {"cdiv": triton.cdiv, "pow2": triton.next_power_of_2, "min": min, "max": max, "f32": float, **axes_of(inputs)}
+    names.update({name: held for name, held in inputs.items() if isinstance(held, (int, float))})
+    for word, rest in lines:
         if word in ("param", "let"):
             name, text = (s.strip() for s in rest.split("{")[0].split("=", 1))
-            names[name] = TASK["params"].get(name, value(text, names)) if word == "param" else value(text, names)
+            names[name] = params.get(name, value(text, names)) if word == "param" else value(text, names)
     return names
 
 
-def memory(inputs, names):
+def memory(inputs, lines, names):
     """Every tensor, buffer and descriptor that a launch can name; outputs and buffers are new."""
     device = next(t.device for t in inputs.values() if isinstance(t, torch.Tensor))
     held = dict(inputs)
     for name, (dtype, shape) in TASK["outputs"].items():
         held[name] = torch.empty([value(s, names) for s in shape], dtype=getattr(torch, dtype), device=device)
-    for word, rest in LINES:
+    for word, rest in lines:
         if word == "buffer":
             name, dtype, shape = re.match(r"(\w+):\s*(\w+)\[(.*)\]", rest).groups()
             held[name] = torch.empty([value(s, names) for s in split(shape)], dtype=DTYPES[dtype], device=device)
         if word == "tensormap":
             from triton.tools.tensor_descriptor import TensorDescriptor
             name, tensor, box = re.match(r"(\w+):\s*(\w+)\s+box\((.*)\)", rest).groups()
-            held[name] = TensorDescriptor.from_tensor(held[tensor], [value(s, names) for s in split(box)][::-1])
+            box = [value(s, names) for s in split(box)][::-1]
+            # A map of fewer dimensions than its tensor takes the outer ones together.
+            of = held[tensor].flatten(0, held[tensor].dim() - len(box)) if held[tensor].dim() > len(box) else held[tensor]
+            held[name] = TensorDescriptor.from_tensor(of, box)
     return held
 
 
 def argument(text, held, names):
-    if text in held:
-        return held[text]
-    return value(text, {**names, **{k: v for k, v in held.items() if isinstance(v, (int, float))}})
+    return held[text] if text in held else value(text, names)
 
 
-def launch(rest, held, names):
+def launch(module, rest, held, names):
     entry, clauses = rest.split(None, 1)[0], dict(CLAUSE.findall(rest.split(None, 1)[1]))
-    function = getattr(KERNEL, entry)
+    function = getattr(module, entry)
     given = {}
     for text in split(clauses["args"]):
         name, _, right = text.partition("=")
-        if right and name.strip().isidentifier():
+        if right and not right.startswith("=") and name.strip().isidentifier():
             given[name.strip()] = argument(right.strip(), held, names)
     free = [p.name for p in function.params if not p.is_constexpr and p.name not in given]
     plain = [t for t in split(clauses["args"]) if t.partition("=")[0].strip() not in given]
@@ -95,11 +109,13 @@ def launch(rest, held, names):
 
 
 def run(**inputs):
-    names = names_of(inputs)
-    held = memory(inputs, names)
-    for word, rest in LINES:
+    case = case_of(inputs)
+    module, lines = load(case["kernel"])
+    names = names_of(inputs, lines, case["params"])
+    held = memory(inputs, lines, names)
+    for word, rest in lines:
         if word == "launch":
-            launch(rest, held, names)
+            launch(module, rest, held, names)
     return {name: held[name] for name in TASK["outputs"]}
 
 
