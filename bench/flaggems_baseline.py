@@ -1,15 +1,13 @@
 """flaggems_baseline.py - FlagGems' own function with its tuner held to one configuration: a baseline that bench/flaggems.py puts
-into a copy of a task.  Beside it lies task.json, as for jit_baseline.py: which kernel with which params at which sizes."""
+into a copy of a task.  TASK is written into it, as into jit_baseline.py: which kernel with which params at which sizes."""
 import importlib
-import json
 import sys
-from pathlib import Path
 
 import flag_gems
 import torch
 import triton
 
-TASK = json.loads((Path(__file__).resolve().parent / "task.json").read_text())
+TASK = {}
 OPTIONS = {"WARPS": "num_warps", "STAGES": "num_stages"}
 configs = {}    # of each tuner, as the package has them
 

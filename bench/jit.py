@@ -38,6 +38,13 @@ def case(task, workload, kernel, params):
     return {"axes": axes, "kernel": Path(kernel).name, "file": str(kernel), "params": params}
 
 
+def filled(script, known):
+    """The text of a baseline with what its empty tables are to hold."""
+    for name, what in known.items():
+        script = script.replace(f"\n{name} = {{}}\n", f"\n{name} = {what!r}\n")
+    return script
+
+
 def task_with_jit(folder, task, cases, others=None):
     """A copy of the task whose only baselines on a GPU are the files by their own JIT, and scripts that know the same cases."""
     shutil.copytree(ROOT / task, folder)
@@ -46,13 +53,12 @@ def task_with_jit(folder, task, cases, others=None):
     definition["klineage"]["baselines"] = [{"name": name, "on": "gpu", "file": f"baseline/by_{name}.py"} for name in scripts]
     (folder / "definition.json").write_text(json.dumps(definition))
     (folder / "baseline").mkdir(exist_ok=True)
-    for name, script in scripts.items():
-        shutil.copy(script, folder / f"baseline/by_{name}.py")
-    for one in cases:
-        shutil.copy(one["file"], folder / "baseline" / one["kernel"])
     outputs = {name: (t["dtype"], t["shape"]) for name, t in definition["outputs"].items()}
     shapes = {name: t["shape"] for name, t in definition["inputs"].items()}
-    (folder / "baseline/task.json").write_text(json.dumps({"task": definition["name"], "shapes": shapes, "outputs": outputs, "cases": cases}))
+    known = {"TASK": {"shapes": shapes, "outputs": outputs, "cases": [{k: one[k] for k in ("axes", "kernel", "params")} for one in cases]},
+             "KERNELS": {one["kernel"]: Path(one["file"]).read_text() for one in cases}}
+    for name, script in scripts.items():
+        (folder / f"baseline/by_{name}.py").write_text(filled(script.read_text(), known))
 
 
 def judge(options, name):

@@ -1,19 +1,20 @@
 """jit_baseline.py - a kernel file in Triton launched by Triton itself: a baseline that bench/jit.py puts into a copy of a task.
 
-Beside it lie task.json and the kernels' files, as the gate gets them: shapes and dtypes of the task's tensors, and for some sizes
-of its axes (`cases`) which file with which params."""
+A baseline is one text with no folder around it, so bench/jit.py writes two things into it.  TASK: shapes and dtypes of the task's
+tensors, and for some sizes of its axes (`cases`) which kernel with which params.  KERNELS: the kernels' files, as the gate gets them."""
 import functools
 import hashlib
 import importlib.util
-import json
 import re
+import tempfile
 from pathlib import Path
 
 import torch
 import triton
 
-HERE = Path(__file__).resolve().parent
-TASK = json.loads((HERE / "task.json").read_text())
+TASK = {}
+KERNELS = {}
+PLACE = Path(tempfile.mkdtemp())    # Triton reads a kernel's text from its file
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i32": torch.int32, "i64": torch.int64}
 CLAUSE = re.compile(r"(\w+)\(((?:[^()]|\([^()]*\))*)\)")
 made = {}
@@ -22,10 +23,11 @@ made = {}
 @functools.cache
 def load(name):
     """A file's module, and its directives as pairs of a word and the rest."""
-    spec = importlib.util.spec_from_file_location("kernel", HERE / name)
+    (PLACE / name).write_text(KERNELS[name])
+    spec = importlib.util.spec_from_file_location("kernel", PLACE / name)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module, [line[3:].split(None, 1) for line in re.sub(r"\\\n#!", "", (HERE / name).read_text()).split("\n") if line.startswith("#! ")]
+    return module, [line[3:].split(None, 1) for line in re.sub(r"\\\n#!", "", KERNELS[name]).split("\n") if line.startswith("#! ")]
 
 
 def split(text):
