@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The held-out instances, each by the best of FlagGems' own kernels over FlagGems' own configurations, judged by the gate.
 
-    bench/flaggems.py FOLDER [--bin build/bin/klineage] [--arch sm_90a] [--spool DIR] [--only TASK] [--check]
+    bench/flaggems.py FOLDER [--bin build/bin/klineage] [--arch sm_90a] [--spool DIR] [--only TASK] [--recipes FILE] [--check]
 
 What is taken for which instance says bench/experiments/flaggems.yaml.  $KLINEAGE_PYTHON has triton and the package; nothing
 of it is imported, and no text of it leaves FOLDER, which is not for a repository.  Each kernel is taken out into
@@ -69,13 +69,17 @@ def made(options, name, recipe):
 
 
 def configurations(options, recipe, path):
-    """What the package's autotuner would try, as options of the gate; one empty one where it has no autotuner."""
+    """What the package's autotuner would try, or the recipe, as options of the gate; one empty one where neither says."""
+    if "configurations" in recipe:
+        return [[word for name in config for word in ("--param", f"{name}={config[name]}")] for config in recipe["configurations"]]
     done = subprocess.run([os.environ.get("KLINEAGE_PYTHON", "python3"), "-B", "-c", CONFIGURATIONS, EXTRACT, recipe["extract"], re.sub(r"\D", "", options.arch)],
                           capture_output=True, text=True, check=True)
     declared = set(re.findall(r"(?m)^#! param (\w+)", path.read_text()))
     found = []
     for config in json.loads(done.stdout):
         values = {OPTIONS.get(name, name): int(value) for name, value in config.items() if isinstance(value, int)}
+        if any(values[name] < least for name, least in recipe.get("least", {}).items()):
+            continue
         words = [word for name in sorted(declared & set(values)) for word in ("--param", f"{name}={values[name]}")]
         if words not in found:
             found.append(words)
@@ -131,11 +135,12 @@ def main():
     parser.add_argument("--arch", default="sm_90a")
     parser.add_argument("--spool")
     parser.add_argument("--only")
+    parser.add_argument("--recipes", type=Path, default=RECIPES)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)
-    recipes = yaml.safe_load(RECIPES.read_text())
+    recipes = yaml.safe_load(options.recipes.read_text())
     instances = [i for i in recipes["instances"] if options.only in (None, i["task"])]
     files = {}
     for name in dict.fromkeys(name for i in instances for name in i["kernels"]):
