@@ -89,7 +89,9 @@ def made(options, name, recipe):
 
 
 def configurations(options, recipe, path):
-    """What the package's autotuner would try, as options of the gate; one empty one where it has no autotuner."""
+    """What the package's autotuner would try, or the recipe, as options of the gate; one empty one where neither says."""
+    if "configurations" in recipe:
+        return [[word for name in config for word in ("--param", f"{name}={config[name]}")] for config in recipe["configurations"]]
     done = subprocess.run([os.environ.get("KLINEAGE_PYTHON", "python3"), "-B", "-c", CONFIGURATIONS, EXTRACT, recipe["extract"], re.sub(r"\D", "", options.arch)],
                           capture_output=True, text=True, check=True)
     declared = set(re.findall(r"(?m)^#! param (\w+)", path.read_text()))
@@ -328,6 +330,7 @@ def arguments():
     parser.add_argument("--jit", action="store_true")
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--only")
+    parser.add_argument("--recipes", type=Path, default=RECIPES)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--prepare", action="store_true")
     options = parser.parse_args()
@@ -343,7 +346,7 @@ def arguments():
 
 def main():
     options = arguments()
-    recipes = yaml.safe_load(RECIPES.read_text())
+    recipes = yaml.safe_load(options.recipes.read_text())
     instances = [i for i in recipes["instances"] if options.only in (None, i["task"])]
     files = prepared(options, recipes, dict.fromkeys(name for i in instances for name in i["kernels"]))
     if options.prepare or options.check:

@@ -67,7 +67,7 @@ ATTRIBUTES = set("""
     primitive_bitwidth int_bitwidth fp_mantissa_width is_fp8 is_fp16 is_bf16 is_fp32 is_fp64
     is_floating is_standard_floating layout slice is_int is_int1 is_int8 is_int16 is_int32 is_int64 is_uint8
     is_uint16 is_uint32 is_uint64 is_int_signed is_int_unsigned is_bool is_block is_ptr is_fp8e4nv
-    is_fp8e5 get_block_shapes""".split())
+    is_fp8e5 get_block_shapes advance histogram""".split())
 # Bitcode of others, and what Triton keeps for its own tests.
 NOT_FOR_KERNELS = {"extern_elementwise", "dispatch", "core", "semantic"}
 STATEMENTS = (ast.Import, ast.ImportFrom, ast.Lambda, ast.ClassDef, ast.Global, ast.Nonlocal,
