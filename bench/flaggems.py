@@ -12,7 +12,8 @@ baselines.  With --jit that one is also judged beside FlagGems' own function, it
 and beside Triton's JIT of the extracted file (jit_baseline.py).  Verdicts are kept as FOLDER/verdicts/*.json.  With --spool
 the work goes to another host: exit status 11 says that verdicts are missing; run the worker there, then this again.  With
 --work the worker is started here and waited for; --seconds ends what is not done by then, and the rows say so.  --check
-compiles each kernel for each instance and judges nothing.  Prints one JSON object.  SPDX-License-Identifier: Apache-2.0"""
+compiles each kernel for each instance and judges nothing.  --known FILE takes what was the fastest from an earlier result, and only
+the JIT is judged.  Prints one JSON object.  SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import concurrent.futures
 import json
@@ -293,6 +294,22 @@ def result(options, recipes, rows):
     return text
 
 
+def known_rows(path):
+    """Rows as `result` shows them, with the words of their configurations."""
+    rows = {row["name"]: row for row in json.loads(path.read_text())["instances"]}
+    for row in rows.values():
+        row["ranked"] = [(ns, name, [word for param in params.split() for word in ("--param", param)]) for ns, name, params in row["ranked"]]
+        row["missing"] = 0
+    return rows
+
+
+def only_jit(options, recipes, instances, files):
+    """The fastest of each instance are those of an earlier visit."""
+    rows = known_rows(options.known)
+    beside_jit(options, instances, files, rows)
+    return result(options, recipes, rows), any(row["missing"] for row in rows.values())
+
+
 def all_parts(options, recipes, instances, files):
     """A part needs all verdicts of the part before it, or what there is of them where its time is over."""
     rows = {i["name"]: {"name": i["name"], "task": i["task"], "workload": i["workload"]} for i in instances}
@@ -328,6 +345,7 @@ def arguments():
     parser.add_argument("--spool")
     parser.add_argument("--work", action="store_true")
     parser.add_argument("--jit", action="store_true")
+    parser.add_argument("--known", type=Path)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--only")
     parser.add_argument("--recipes", type=Path, default=RECIPES)
@@ -357,7 +375,7 @@ def main():
     options.worker = Worker(options) if options.work else None
     if options.worker:
         options.worker.start()
-    text, missing = all_parts(options, recipes, instances, files)
+    text, missing = (only_jit if options.known else all_parts)(options, recipes, instances, files)
     if options.worker:
         options.worker.end()
     print(text)
