@@ -65,39 +65,33 @@ static kl_err name_it(export_ctx *c, kl_error *e) {
 
 /* ---- device code ------------------------------------------------------------------------- */
 
-static kl_err compile_it(export_ctx *c, kl_error *e) {
+/* The GPU that is here, or the one that --arch names. */
+static kl_err export_device(kl_device *out, const export_ctx *c, kl_error *e) {
     kl_arena *a = c->context->arena;
-    kl_device device;
     const char *arch = c->args->values[KL_OPTION_ARCH];
     const kl_backend *b = kli_backend_of_surface(c->kernel->surface, 0);
     kl_err err = KL_ENODEV;
-    if (!arch) err = kl_device_probe(&device, a, b->id, kl_ignored());
-    if (err) err = kl_device_target(&device, a, b->id, arch, e);
-    if (!err)
-        err = kli_compile(&c->x.artefact, a, &device, c->kernel, c->task, c->x.workload, NULL, e);
-    if (err) return err;
-    if (!c->x.artefact.ok)
-        return kl_fail(e, KL_EINVAL, c->kernel->path.ptr, "does not compile for %.*s: %.*s",
-                       KL_STR_ARG(device.arch), KL_STR_ARG(kl_first_error(a, c->x.artefact.log)));
-    c->x.arch = device.arch;
-    return KL_OK;
+    if (!arch) err = kl_device_probe(out, a, b->id, kl_ignored());
+    return err ? kl_device_target(out, a, b->id, arch, e) : KL_OK;
 }
 
 static kl_err prepare(export_ctx *c, kl_error *e) {
     kl_arena *a = c->context->arena;
-    kl_device_limits limits = {0};
     kl_device device = {0};
+    const bool is_source = c->kernel->surface->build_flags != NULL;
     kl_err err = kli_request_workload(&c->x.workload, a, c->task, c->kernel->surface->on,
                                       c->x.verdict.workload.ptr, e);
     if (!err) err = name_it(c, e);
+    if (!err && is_source &&
+        kl_device_of_surface(&device, a, c->kernel->surface, 0, kl_ignored()))
+        device = (kl_device){0}; /* it was gated elsewhere */
+    if (!err && !is_source) err = export_device(&device, c, e);
     if (err) return err;
-    if (!kl_device_of_surface(&device, a, c->kernel->surface, 0, kl_ignored()))
-        limits = device.limits;
-    if (!limits.sms) limits.sms = 1; /* no size depends on how many there are */
+    if (!device.limits.sms) device.limits.sms = 1; /* no size depends on how many there are */
     c->x.task = c->task;
-    c->x.domain = kli_export_domain(c->task, c->kernel, c->x.workload, &limits);
+    c->x.domain = kli_export_domain(c->task, c->kernel, c->x.workload, &device.limits);
     err = kli_export_fits(&c->x, e);
-    return err || c->kernel->surface->build_flags ? err : compile_it(c, e);
+    return err || is_source ? err : kli_export_compile(&c->x, &device, e);
 }
 
 /* ---- the gate on the launcher ------------------------------------------------------------ */
