@@ -190,7 +190,7 @@ def test_all_or_nothing(p):
     p.run("export", p.naive, "--name", "weight", "--out", "x").is_("usage", "axis or a tensor of this name", "--name")
     p.run("export", p.naive, "--task", "softmax", "--out", "x").is_("usage", "no verdict", "klineage gate softmax")
     p.run("export", p.naive, "--as", "flashinfer", "--out", "x").is_("usage", "was not timed", "klineage gate gemm")
-    p.run("export", p.naive, "--as", "jar").is_("usage", "c|flashinfer|torch|kernelbench")
+    p.run("export", p.naive, "--as", "jar").is_("usage", "c|flashinfer|torch|kernelbench|triton|kernels|tvm-ffi")
     p.write("there", "a file")
     p.run("export", p.naive, "--out", "there", "--force").is_("ok")
     assert (p.folder / "there/gemm.h").exists() and not (p.folder / "x").exists()
@@ -217,19 +217,20 @@ def scaled_task(p):
 
 def keep(p, verdict):
     p.run("verdict", "list").is_("ok")  # now there is a journal
-    row = ("ab" * 32, verdict["task"]["name"], verdict["kernel"]["hash"], "pass", json.dumps(verdict), verdict["created"])
+    row = (hashlib.sha256(json.dumps(verdict).encode()).hexdigest(), verdict["task"]["name"], verdict["kernel"]["hash"], "pass", json.dumps(verdict), verdict["created"])
     with sqlite3.connect(p.folder / "state/klineage/klineage.db") as journal:
         journal.execute("INSERT INTO verdict (key, task, kernel, platform, outcome, json, created) VALUES (?, ?, ?, 'there', ?, ?, ?)", row)
 
 
-def passed_elsewhere(p, task, kernel):
+def passed_elsewhere(p, task, kernel, surface="cuda", workload="real"):
     """The verdict of a host with a GPU, made of one of this host: none is here."""
     p.gate(p.naive, "--check-only").is_("ok")
     key = p.run("verdict", "list", "--json").json()["verdicts"][0]["key"]
     verdict = p.run("verdict", "show", key, "--json").json()
-    verdict["task"] = {"name": "scaled", "hash": p.run("task", "show", task, "--json").json()["hash"]}
+    shown = p.run("task", "show", task, "--json").json()
+    verdict["task"] = {"name": shown["name"], "hash": shown["hash"]}
     shown = p.run("kernel", "show", kernel, "--json").json()
-    verdict.update(kernel={"path": kernel, "hash": shown["hash"], "surface": "cuda"}, workload="real", assurance="A")
+    verdict.update(kernel={"path": str(kernel), "hash": shown["hash"], "surface": surface}, workload=workload, assurance="A")
     keep(p, verdict)
 
 
@@ -281,10 +282,22 @@ int main(void) {
 """
 
 
-def cuda_export(p, form):
+def cuda_home():
     home = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     if not (home / "include/cuda.h").exists() or not (home / "lib64/stubs/libcuda.so").exists():
         raise flow.Skip("no CUDA toolkit: launchers of device code are not built")
+    return home
+
+
+def beside_stand_in(p, folder, home):
+    stand_in = pathlib.Path(p.program).parent.parent / "tests/libfake_cuda.so"
+    if not stand_in.exists():
+        raise flow.Skip("it builds and links; the driver's stand-in was not built, so it was not called")
+    return (f"-I{folder}", f"-I{home}/include", "-Wl,--export-dynamic", f"-Wl,-rpath,{stand_in.parent}"), stand_in
+
+
+def cuda_export(p, form):
+    home = cuda_home()
     task, kernel = scaled_task(p), p.write("scaled.cu", SCALED)
     answer = p.run("kernel", "compile", kernel, "--task", task, "--arch", "sm_90a")
     if answer.status == flow.EXIT["no_device"]:
@@ -297,10 +310,7 @@ def test_cuda_is_launched_through_the_driver(p):
     home, folder = cuda_export(p, "c")
     built(folder)
     p.run("export", p.folder / "scaled.cu", "--task", p.folder / "tasks/scaled", "--out", "x", "--check").is_("usage", "native code")
-    stand_in = pathlib.Path(p.program).parent.parent / "tests/libfake_cuda.so"
-    if not stand_in.exists():
-        raise flow.Skip("it builds and links; the driver's stand-in was not built, so it was not called")
-    options = (f"-I{folder}", f"-I{home}/include", "-Wl,--export-dynamic", f"-Wl,-rpath,{stand_in.parent}")
+    options, stand_in = beside_stand_in(p, folder, home)
     got = lines(said(compiled(p, p.write("main.c", SCALED_PROGRAM), folder / "libscaled.a", stand_in, options=options)))
     assert got.pop("text"), got
     assert got == {"load": "0", "bytes": str(4096 + 16128), "call": "0", "right": "1", "refused": "2", "outside": "3", "fallback": "77",
@@ -312,6 +322,96 @@ def test_cuda_in_python_parses(p):
     for path in folder.rglob("*.py"):
         compile(path.read_text(), str(path), "exec")
     assert "torch.cuda.current_stream" in (folder / "scaled/native.py").read_text()
+
+
+# ---- code for a class of shapes ------------------------------------------------------------------------------------------------------
+
+SCALED_TRITON = """# SPDX-License-Identifier: Apache-2.0
+#! surface triton
+#! param BLOCK = 256
+#! let blocks = cdiv(N, BLOCK)
+#! require N % 4 == 0
+#! launch scale grid(blocks) warps(4) stages(2) args(x, s, y, N)
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x, s, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i, mask=i < n) * s, mask=i < n)
+"""
+
+SCALED_CLASSES = """
+#include "scaled.h"
+#include <stdio.h>
+#include <stdlib.h>
+CUresult cuCtxGetDevice(CUdevice *device) { return *device = 0, CUDA_SUCCESS; }
+int main(void) {
+    scaled_module *m = NULL;
+    float *x = aligned_alloc(256, 16384), *y = aligned_alloc(256, 16384);
+    printf("load %d\\n", scaled_load(&m));
+    for (int i = 0; i < 4096; i++) x[i] = (float)i, y[i] = -1;
+#define AT(p) ((CUdeviceptr)(uintptr_t)(p))
+    printf("bytes %d\\n", (int)scaled_workspace_bytes(m, 4096));
+    const int64_t sizes[] = {4096, 1000, 1008, 260, 999, 4, 8192};
+    for (int i = 0; i < 7; i++) {
+        const int code = scaled(m, NULL, sizes[i], AT(x), 2.5f, AT(y), 0, 0);
+        printf("at%d %d %g\\n", (int)sizes[i], code, code ? 0.0 : y[sizes[i] - 1]);
+    }
+    scaled_unload(m);
+    return 0;
+}
+"""
+
+
+def triton_export(p, form, text=SCALED_TRITON):
+    python = os.environ.get("KLINEAGE_PYTHON") or "python3"
+    if subprocess.run([python, "-c", "import importlib.metadata as m; m.version('triton')"], capture_output=True).returncode:
+        raise flow.Skip("no triton package: python3 -m pip install triton, or name a Python that has it in KLINEAGE_PYTHON")
+    task, kernel = scaled_task(p), p.write("scaled.py", text)
+    passed_elsewhere(p, task, kernel, "triton")
+    return exported(p, kernel, "out", "--task", task, "--arch", "sm_90a", form=form)
+
+
+def test_triton_is_a_code_for_each_class_of_shapes(p):
+    home = cuda_home()
+    folder = built(triton_export(p, "c"))
+    text = (folder / "scaled_code.c").read_text()
+    assert "scaled_code_1[]" in text and "scaled_code_2[]" not in text, "4096 is divided by 16, 1000 and 260 are not"
+    options, stand_in = beside_stand_in(p, folder, home)
+    got = lines(said(compiled(p, p.write("main.c", SCALED_CLASSES), folder / "libscaled.a", stand_in, options=options)))
+    assert got == {"load": "0", "bytes": "0", "at4096": "0 10237.5", "at1000": "0 2497.5", "at1008": "0 2517.5", "at260": "0 647.5",
+                   "at999": "2 0", "at4": "3 0", "at8192": "3 0"}, got
+
+
+def test_a_class_that_no_admitted_shape_has_is_not_admitted(p):
+    text = SCALED_TRITON.replace("args(x, s, y, N)", "args(x, s, y, N, WIDTH=pow2(N))").replace("n, BLOCK", "n, WIDTH: tl.constexpr, BLOCK")
+    home = cuda_home()
+    folder = built(triton_export(p, "c", text))
+    options, stand_in = beside_stand_in(p, folder, home)
+    got = lines(said(compiled(p, p.write("main.c", SCALED_CLASSES), folder / "libscaled.a", stand_in, options=options)))
+    assert got["at4096"] == "0 10237.5" and got["at1000"] == "0 2497.5" and got["at1008"] == "3 0", got  # 1024 and divided: no shape has that
+
+
+def test_triton_in_python_is_what_the_gate_read(p):
+    folder = triton_export(p, "triton")
+    for path in folder.rglob("*.py"):
+        compile(path.read_text(), str(path), "exec")
+    launch = (folder / "scaled/launch.py").read_text()
+    assert "CLASSES = { (16, ), (0, ) }" in launch and '_launch("scale", (let_blocks, ), [x, s, y, _i32(N), ], {}, num_warps=4, num_stages=2)' in launch
+    assert (folder / "scaled/kernel.py").read_text() == SCALED_TRITON
+    more = p.write("more.py", SCALED_TRITON + "\nimport os\nos.system('true')\n")
+    passed_elsewhere(p, p.folder / "tasks/scaled", more, "triton")
+    p.run("export", more, "--task", p.folder / "tasks/scaled", "--as", "triton", "--arch", "sm_90a", "--out", "x").is_(
+        "usage", "the gate left a part of it out", "left out: import of os", "gate the kernel again")
+    wide = p.write("wide.py", SCALED_TRITON.replace("y, N)", "y, i64(N))"))
+    passed_elsewhere(p, p.folder / "tasks/scaled", wide, "triton")
+    p.run("export", wide, "--task", p.folder / "tasks/scaled", "--as", "triton", "--arch", "sm_90a", "--out", "x").is_(
+        "usage", "argument N has 64 bits", "--as torch")
+    assert not (p.folder / "x").exists()
+    p.gate(p.naive, "--check-only").is_("ok")
+    p.run("export", p.naive, "--as", "triton", "--out", "x").is_("usage", "surface c is not Triton's", "--as torch")
 
 
 # ---- Python ---------------------------------------------------------------------------------------------------------------------------
