@@ -208,6 +208,8 @@ kl_err kli_cmd_export(kli_context *context, const kli_args *args, kli_command_re
     c->form = form_named(args->values[KL_OPTION_AS]);
     KL_ASSERT(c->form); /* the option is a choice */
     c->x.arena = context->arena;
+    c->x.into = args->values[KL_OPTION_INTO];
+    c->x.replace = args->values[KL_OPTION_REPLACE];
     kl_err err =
         kli_request_sound_kernel(&c->kernel, context->arena, args->words[0], args->params, e);
     c->x.kernel = c->kernel;

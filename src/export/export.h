@@ -55,6 +55,7 @@ typedef struct {
     int n_variants;
     kl_artefact artefact; /* that of `workload`; `ok` false where sources are built */
     kl_str arch;          /* of that code */
+    const char *into, *replace; /* form `patch`: a tree, and FILE:FUNCTION in it; NULL: none */
     json_t *origin;       /* which run made it, with which cards, at what cost; NULL: not known */
     json_t *check;        /* what the gate said of the launcher; NULL: it was not asked */
 } kli_export;

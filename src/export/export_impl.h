@@ -86,8 +86,13 @@ kl_err kli_export_flashinfer(kli_export_files *out, const kli_export *x, kl_erro
 kl_err kli_export_torch(kli_export_files *out, const kli_export *x, kl_error *e);
 kl_err kli_export_triton(kli_export_files *out, const kli_export *x, kl_error *e);
 kl_err kli_export_kernels(kli_export_files *out, const kli_export *x, kl_error *e);
+kl_err kli_export_patch(kli_export_files *out, const kli_export *x, kl_error *e);
 kl_err kli_export_tvm_ffi(kli_export_files *out, const kli_export *x, kl_error *e);
 kl_err kli_export_kernelbench(kli_export_files *out, const kli_export *x, kl_error *e);
+/* torch.c: the operator's package in `folder` ("": the root), Triton's own where the kernel is
+ * Triton's. */
+kl_err kli_package(kli_values *v, kli_export_files *out, const kli_export *x, const char *folder,
+                   kl_error *e);
 /* triton.c: launch.py and kernel.py in a folder of a package.  Errors: KL_EINVAL, with what of the
  * kernel Triton's own launcher cannot do. */
 kl_err kli_triton_files(kli_values *v, kli_export_files *out, const kli_export *x,

@@ -9,6 +9,7 @@ static const kli_export_form EXPORT_FORMS[] = {
     {"kernelbench", "the same, behind a KernelBench ModelNew", kli_export_kernelbench},
     {"triton", "Python package with the Triton kernel and its wrapper", kli_export_triton},
     {"kernels", "repository of the Hugging Face package kernels", kli_export_kernels},
+    {"patch", "change of another tree that calls it, for git am", kli_export_patch},
     {"tvm-ffi", "module for tvm_ffi.load_module", kli_export_tvm_ffi},
 };
 

@@ -90,27 +90,49 @@ static void tensor_parameter(kl_buf *b, const kli_export *x, int i) {
     parameter_shape(b, x, i);
 }
 
+static kl_str data_parameters(const kli_export *x) {
+    kl_buf b = {0};
+    const kl_str axes = axis_list(x, "int64_t ", false);
+    kl_buf_printf(&b, "%.*s%s", KL_STR_ARG(axes), axes.len ? "," : "");
+    for (int i = 0; i < x->task->n_tensors; i++) tensor_parameter(&b, x, i);
+    return kl_buf_take(&b, x->arena);
+}
+
 static kl_str parameters(const kli_export *x) {
     const bool device = kli_is_device_code(x);
     kl_buf b = {0};
     if (device) kl_buf_printf(&b, "const %s_module *module, CUstream stream, ", x->name);
-    const kl_str axes = axis_list(x, "int64_t ", false);
-    kl_buf_printf(&b, "%.*s%s", KL_STR_ARG(axes), axes.len ? "," : "");
-    for (int i = 0; i < x->task->n_tensors; i++) tensor_parameter(&b, x, i);
+    kl_buf_add(&b, data_parameters(x));
     kl_buf_printf(&b, "\n    %s workspace, size_t workspace_bytes",
                   device ? "CUdeviceptr" : "void *");
     return kl_buf_take(&b, x->arena);
 }
 
-static kl_str parameter_names(const kli_export *x) {
+/* The same without module and workspace, whose caller has none; the comma of the last tensor stands
+ * before its comment. */
+static kl_str site_parameters(const kli_export *x) {
+    const kl_str all = data_parameters(x);
+    char *text = KL_ARRAY(x->arena, char, all.len + 1);
+    memcpy(text, all.ptr, all.len);
+    const char *last = NULL;
+    for (const char *at = text; (at = strstr(at, ", /*")); at++) last = at;
+    if (last) text[last - text] = ' ';
+    return kl_arena_printf(x->arena, "%s%s", kli_is_device_code(x) ? "CUstream stream, " : "",
+                           text);
+}
+
+static kl_str data_names(const kli_export *x) {
     kl_buf b = {0};
-    if (kli_is_device_code(x)) kl_buf_printf(&b, "module, stream, ");
     const kl_str axes = axis_list(x, "", false);
     kl_buf_printf(&b, "%.*s%s", KL_STR_ARG(axes), axes.len ? ", " : "");
     for (int i = 0; i < x->task->n_tensors; i++)
         kl_buf_printf(&b, "%s, ", kli_export_name(x->arena, x->task->tensors[i].name).ptr);
-    kl_buf_printf(&b, "workspace, workspace_bytes");
     return kl_buf_take(&b, x->arena);
+}
+
+static kl_str parameter_names(const kli_export *x) {
+    return kl_arena_printf(x->arena, "%s%sworkspace, workspace_bytes",
+                           kli_is_device_code(x) ? "module, stream, " : "", data_names(x).ptr);
 }
 
 /* ---- header ------------------------------------------------------------------------------ */
@@ -162,7 +184,10 @@ void kli_header_values(kli_values *v, const kli_export *x) {
     kli_value_set(v, "axes_or_void", axes.len ? axes : KL_S("void"));
     kli_value_set(v, "comma_axes", axis_list(x, "int64_t ", true));
     kli_value_set(v, "comma_axes_names", axis_list(x, "", true));
+    kli_value_set(v, "axes_names", axis_list(x, "", false));
     kli_value_set(v, "parameters", parameters(x));
+    kli_value_set(v, "site_parameters", site_parameters(x));
+    kli_value_set(v, "site_names", data_names(x));
     kli_value_set(v, "names", parameter_names(x));
 }
 

@@ -19,6 +19,10 @@ kl_err kli_export_native(kli_export_files *out, const kli_export *x, const char 
     return err;
 }
 
+static kl_str in_folder(kl_arena *a, const char *folder, const char *file) {
+    return kl_arena_printf(a, "%s%s%s", folder, *folder ? "/" : "", file);
+}
+
 static kl_str dashed(const kli_export *x) {
     char *name = KL_ARRAY(x->arena, char, strlen(x->name) + 1);
     for (size_t i = 0; x->name[i]; i++) name[i] = x->name[i] == '_' ? '-' : x->name[i];
@@ -37,9 +41,9 @@ static void package_files(kli_values *v, kli_export_files *out, const kli_export
     kli_operator_values(v, x);
     kli_value_set(v, "reference",
                   has_reference(x) ? KL_S("from . import reference") : KL_S("reference = None"));
-    kli_files_add(out, kl_arena_printf(a, "%s/__init__.py", folder), kli_template(v, "torch"));
+    kli_files_add(out, in_folder(a, folder, "__init__.py"), kli_template(v, "torch"));
     if (has_reference(x))
-        kli_files_add(out, kl_arena_printf(a, "%s/reference.py", folder),
+        kli_files_add(out, in_folder(a, folder, "reference.py"),
                       x->task->python_reference);
 }
 
@@ -59,8 +63,8 @@ static kl_err native_package(kli_values *v, kli_export_files *out, const kli_exp
     if (err) return err;
     kli_value_set(v, "inner", KL_S("native"));
     package_files(v, out, x, folder);
-    kli_files_add(out, kl_arena_printf(a, "%s/native.py", folder), kli_template(v, "native"));
-    return kli_export_native(out, x, kl_arena_printf(a, "%s/native", folder).ptr, e);
+    kli_files_add(out, in_folder(a, folder, "native.py"), kli_template(v, "native"));
+    return kli_export_native(out, x, in_folder(a, folder, "native").ptr, e);
 }
 
 kl_err kli_export_torch(kli_export_files *out, const kli_export *x, kl_error *e) {
@@ -118,8 +122,7 @@ static void kernels_values(kli_values *v, const kli_export *x) {
                                   x->kernel->hash));
 }
 
-/* Triton's own where it is a kernel of Triton's, which needs no compiler; else the launcher. */
-static kl_err kernels_package(kli_values *v, kli_export_files *out, const kli_export *x,
+kl_err kli_package(kli_values *v, kli_export_files *out, const kli_export *x,
                               const char *folder, kl_error *e) {
     if (!(x->kernel->surface->families & KL_FAMILY_TRITON))
         return native_package(v, out, x, folder, e);
@@ -133,10 +136,10 @@ kl_err kli_export_kernels(kli_export_files *out, const kli_export *x, kl_error *
     kl_arena *a = x->arena;
     const char *folder =
         kl_arena_printf(a, "build/torch-%s", kli_is_device_code(x) ? "cuda" : "cpu").ptr;
-    const kl_err err = kernels_package(&v, out, x, folder, e);
+    const kl_err err = kli_package(&v, out, x, folder, e);
     if (err) return err;
     kernels_values(&v, x);
-    kli_files_add(out, kl_arena_printf(a, "%s/metadata.json", folder),
+    kli_files_add(out, in_folder(a, folder, "metadata.json"),
                   kli_template(&v, "kernels_metadata"));
     kli_files_add(out, KL_S("README.md"), kli_template(&v, "kernels_card"));
     kli_files_add(out, kl_arena_printf(a, "test_%s.py", x->name), kli_template(&v, "kernels_test"));
