@@ -92,9 +92,19 @@ KL_MUST_USE kl_err kli_export_fits_surface(const kl_kernel *k, kl_error *e);
 KL_MUST_USE kl_err kli_export_fits(const kli_export *x, kl_error *e);
 /* provenance.c; the caller json_decref's. */
 json_t *kli_export_provenance(const kli_export *x, const char *form, const kli_export_files *files);
-/* check.c: the launcher, with the kernel behind it, as a kernel that the gate can judge.  Errors:
- * KL_EINVAL: device code is not checked so. */
+/* check.c: what a gate loads to judge an export that lies in `folder` (kl_gate_opts.through). */
+typedef struct {
+    const char *file;   /* "check.c" or "check.py", to be written there */
+    const char *target; /* what `make` builds there before; NULL: nothing */
+    kl_str text;
+} kli_export_checker_text;
+/* Errors: KL_EINVAL: this form, or this task, is not judged so. */
+KL_MUST_USE kl_err kli_export_checker(kli_export_checker_text *out, const kli_export *x,
+                                      const char *form, const char *folder, kl_error *e);
+/* c.c: the launcher, with the kernel behind it, as a kernel that the gate can judge: for native code
+ * whose sizes no tensor tells.  Errors: KL_EINVAL: device code is not checked so. */
 KL_MUST_USE kl_err kli_export_checkable(kl_kernel **out, const kli_export *x, kl_error *e);
+bool kli_export_is_told(const kli_export *x); /* do tensors tell every size? */
 /* folder.c: all of the files, or none: they are written beside `dir` and moved there.  A `dir` that
  * holds something is refused, or with `force` replaced. */
 KL_MUST_USE kl_err kli_export_write(const kli_export_files *files, kl_arena *a, const char *dir,

@@ -23,6 +23,7 @@ typedef struct {
 void kli_value_set(kli_values *v, const char *name,
                    kl_str text); /* the last one of a name counts */
 kl_str kli_template(const kli_values *v, const char *name);
+kl_str kli_template_of(const kli_values *v, kl_str text);
 void kli_files_add(kli_export_files *out, kl_str path, kl_str text);
 
 /* names.c */
