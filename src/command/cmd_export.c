@@ -119,9 +119,12 @@ static json_t *check_json(const export_ctx *c, const char *key) {
     const kl_verdict *v = &c->checked;
     const kl_comparison *m = v->n_comparisons ? &v->comparisons[0] : NULL;
     const turned t = m ? c->compared : (turned){0};
-    return json_pack("{ss ss so ss so so so so so so}", "key", key, "outcome",
+    json_t *whole = kl_verdict_json(v);
+    json_t *receipt = json_incref(json_object_get(whole, "receipt"));
+    json_decref(whole);
+    return json_pack("{ss ss so so so so so so so so}", "key", key, "outcome",
                      kl_outcome_name(v->outcome), "why", kli_json_str(v->why), "receipt",
-                     v->receipt, "ratio", m ? kli_json_real(t.ratio) : json_null(), "low",
+                     receipt, "ratio", m ? kli_json_real(t.ratio) : json_null(), "low",
                      m ? kli_json_real(t.low) : json_null(), "high",
                      m ? kli_json_real(t.high) : json_null(), "floor",
                      m ? kli_json_real(m->noise) : json_null(), "call",
@@ -211,7 +214,7 @@ static kl_err find_overhead(export_ctx *c, kl_gate *gate, const kl_gate_opts *op
     const kl_err err = kl_task_workload(c->task, KL_S("tiny"), KL_ON_CPU)
                            ? kl_gate_run(&v, gate, a, c->task, c->kernel, &tiny, e)
                            : KL_OK;
-    if (!err && v.n_comparisons)
+    if (!err && v.outcome == KL_OUTCOME_PASS && v.n_comparisons)
         c->overhead =
             json_pack("{sI ss}", "ns",
                       (json_int_t)llround(v.comparisons[0].baseline_ns - v.comparisons[0].candidate_ns),

@@ -10,8 +10,13 @@
 
 /* ---- verdict ----------------------------------------------------------------------------- */
 
+/* What was timed against its own export says nothing of what a user would run instead. */
+static bool is_of_an_export(const kl_verdict *v) {
+    return v->n_comparisons && kl_str_eq(v->comparisons[0].baseline, KL_S("its export"));
+}
+
 static bool is_wanted(const kl_verdict *v, const char *task, const char *workload) {
-    return v->outcome == KL_OUTCOME_PASS && (!task || kl_str_eq(v->task_hash, kl_str_of(task))) &&
+    return !is_of_an_export(v) && v->outcome == KL_OUTCOME_PASS && (!task || kl_str_eq(v->task_hash, kl_str_of(task))) &&
            (!workload || kl_str_eq(v->workload, kl_str_of(workload)));
 }
 

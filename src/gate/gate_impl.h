@@ -393,6 +393,7 @@ bool kli_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, in
                       kl_dtype want_type, const void *want_values, const void *ranked);
 
 /* profile.c */
+#define KLI_THROUGH_NAME "its export" /* as a verdict's baseline; src/export/find.c passes over it */
 /* through.c; both do nothing without opts->through.  Errors: KL_EBASELINE: it cannot be loaded. */
 kl_err kli_through_start(kli_evaluation *c, kl_error *e);
 kl_err kli_through_check(kli_evaluation *c, kli_problem *s, uint32_t set, kli_check_outcome *f,

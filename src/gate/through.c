@@ -12,7 +12,7 @@ kl_err kli_through_start(kli_evaluation *c, kl_error *e) {
     kl_str why_not;
     const kl_str file = kl_str_of(c->opts->through);
     if (!file.len) return KL_OK;
-    const kl_err err = kli_executable_trusted(&c->through, &why_not, c, KL_S("export"), file,
+    const kl_err err = kli_executable_trusted(&c->through, &why_not, c, KL_S(KLI_THROUGH_NAME), file,
                                               c->workload, e);
     if (err || c->through) return err;
     return kl_fail(e, KL_EBASELINE, c->opts->through, "the export cannot be loaded: %.*s",
