@@ -292,6 +292,7 @@ static kl_err added_in_c(patch *c, kl_error *e) {
                   kli_template(&v, device ? "site_cuda_header" : "site_header"));
     kli_files_add(&c->files, kl_arena_printf(a, "%s_site.c", x->name),
                   kli_template(&v, device ? "site_cuda" : "site"));
+    kli_files_add(&c->files, KL_S(".gitignore"), KL_S("*.o\n*.a\n*.so\n"));
     return kli_export_c(&c->files, x, e);
 }
 
