@@ -94,8 +94,7 @@ static kl_err prepare(export_ctx *c, kl_error *e) {
     kl_err err = kli_request_workload(&c->x.workload, a, c->task, c->kernel->surface->on,
                                       c->x.verdict.workload.ptr, e);
     if (!err) err = name_it(c, e);
-    if (!err && is_source &&
-        kl_device_of_surface(&device, a, c->kernel->surface, 0, kl_ignored()))
+    if (!err && is_source && kl_device_of_surface(&device, a, c->kernel->surface, 0, kl_ignored()))
         device = (kl_device){0}; /* it was gated elsewhere */
     if (!err && !is_source) err = export_device(&device, c, e);
     if (err) return err;
@@ -123,8 +122,8 @@ static json_t *check_json(const export_ctx *c, const char *key) {
     json_t *receipt = json_incref(json_object_get(whole, "receipt"));
     json_decref(whole);
     return json_pack("{ss ss so so so so so so so so}", "key", key, "outcome",
-                     kl_outcome_name(v->outcome), "why", kli_json_str(v->why), "receipt",
-                     receipt, "ratio", m ? kli_json_real(t.ratio) : json_null(), "low",
+                     kl_outcome_name(v->outcome), "why", kli_json_str(v->why), "receipt", receipt,
+                     "ratio", m ? kli_json_real(t.ratio) : json_null(), "low",
                      m ? kli_json_real(t.low) : json_null(), "high",
                      m ? kli_json_real(t.high) : json_null(), "floor",
                      m ? kli_json_real(m->noise) : json_null(), "call",
@@ -149,7 +148,8 @@ static kl_err keep_check(export_ctx *c, const char *gate_key, kl_error *e) {
     return err;
 }
 
-/* Native code whose sizes no tensor tells: launcher and kernel as one kernel, which is the candidate. */
+/* Native code whose sizes no tensor tells: launcher and kernel as one kernel, which is the
+ * candidate. */
 static kl_err judge_launcher(export_ctx *c, kl_gate *gate, kl_gate_opts *opts, kl_error *e) {
     char key[65];
     kl_kernel *launcher;
@@ -170,9 +170,15 @@ static kl_err build_export(const export_ctx *c, const char *folder, const char *
                            kl_error *e) {
     const char *python = getenv("KLINEAGE_PYTHON"), *home = getenv("CUDA_HOME");
     kl_arena *a = c->context->arena;
-    const char *argv[] = {"make", "-s", "-C", folder, target,
-                          kl_arena_printf(a, "PYTHON=%s", python && *python ? python : "python3").ptr,
-                          home && *home ? kl_arena_printf(a, "CUDA_HOME=%s", home).ptr : NULL, NULL};
+    const char *argv[] = {
+        "make",
+        "-s",
+        "-C",
+        folder,
+        target,
+        kl_arena_printf(a, "PYTHON=%s", python && *python ? python : "python3").ptr,
+        home && *home ? kl_arena_printf(a, "CUDA_HOME=%s", home).ptr : NULL,
+        NULL};
     const kli_proc_spec spec = {.argv = argv, .timeout_ns = 300 * 1000000000ll};
     kli_proc_result r;
     const kl_err err = kli_proc_run(&r, a, &spec, e);
@@ -215,10 +221,10 @@ static kl_err find_overhead(export_ctx *c, kl_gate *gate, const kl_gate_opts *op
                            ? kl_gate_run(&v, gate, a, c->task, c->kernel, &tiny, e)
                            : KL_OK;
     if (!err && v.outcome == KL_OUTCOME_PASS && v.n_comparisons)
-        c->overhead =
-            json_pack("{sI ss}", "ns",
-                      (json_int_t)llround(v.comparisons[0].baseline_ns - v.comparisons[0].candidate_ns),
-                      "is", "a call through the export less one of the kernel, at the tiny shape");
+        c->overhead = json_pack(
+            "{sI ss}", "ns",
+            (json_int_t)llround(v.comparisons[0].baseline_ns - v.comparisons[0].candidate_ns), "is",
+            "a call through the export less one of the kernel, at the tiny shape");
     return err;
 }
 
@@ -240,8 +246,8 @@ static kl_err judge_export(export_ctx *c, kl_gate *gate, kl_gate_opts *opts, kl_
 static kl_err check_it(export_ctx *c, kl_error *e) {
     kl_gate *gate = NULL;
     kl_gate_opts opts = {0};
-    kl_err err = kli_request_options(&opts, c->context->arena, c->args, c->task,
-                                     c->kernel->surface->on, e);
+    kl_err err =
+        kli_request_options(&opts, c->context->arena, c->args, c->task, c->kernel->surface->on, e);
     opts.workload = c->x.verdict.workload.ptr;
     if (!err) err = kl_gate_open(&gate, e);
     if (err) return err;

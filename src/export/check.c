@@ -1,5 +1,5 @@
-/* check.c - what the gate loads to judge an export: a plugin over the shared object that its Makefile
- * builds, or a script that calls it from Python as its users do.
+/* check.c - what the gate loads to judge an export: a plugin over the shared object that its
+ * Makefile builds, or a script that calls it from Python as its users do.
  *
  * Both are trusted, being ours; the kernel inside is what was judged before.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -49,8 +49,8 @@ static kl_str check_values(const kli_export *x) {
         if (x->task->axes[i].kind == KL_AXIS_VAR) kl_buf_printf(&b, "%s, ", check_axis(x, i));
     for (int i = 0; i < x->task->n_tensors; i++)
         if (x->task->tensors[i].is_scalar)
-            kl_buf_printf(&b, "*(const %s *)t[%d].data, ",
-                          kli_element_type(x->workload->dtypes[i]), i);
+            kl_buf_printf(&b, "*(const %s *)t[%d].data, ", kli_element_type(x->workload->dtypes[i]),
+                          i);
         else
             kl_buf_printf(&b, "%st[%d].data, ", device ? "(unsigned long long)(uintptr_t)" : "", i);
     return kl_buf_take(&b, x->arena);
@@ -83,11 +83,13 @@ static const check_way CHECK_WAYS[] = {
     {"triton", "import {{name}} as exported", "exported.{{name}}({{op_names}})", false},
     {"kernelbench", "from model_new import ModelNew\n\nexported = ModelNew()",
      "exported({{op_names}})", false},
-    {"kernels", "from kernels import get_local_kernel\n\nexported = get_local_kernel(FOLDER, "
-                "backend=\"{{device}}\")",
+    {"kernels",
+     "from kernels import get_local_kernel\n\nexported = get_local_kernel(FOLDER, "
+     "backend=\"{{device}}\")",
      "exported.{{name}}({{op_names}})", false},
-    {"tvm-ffi", "import torch\nimport tvm_ffi\n\nexported = tvm_ffi.load_module(str(FOLDER / "
-                "\"{{name}}.so\"))",
+    {"tvm-ffi",
+     "import torch\nimport tvm_ffi\n\nexported = tvm_ffi.load_module(str(FOLDER / "
+     "\"{{name}}.so\"))",
      "exported.{{name}}({{run_parameters}})", true},
     {"flashinfer",
      "import importlib\nimport json\n\nfor source in json.loads((FOLDER / "
@@ -110,8 +112,9 @@ static kl_err script_text(kl_str *out, const kli_export *x, const check_way *way
     if (err) return err;
     kli_operator_values(&v, x);
     kli_value_set(&v, "folder", kl_str_of(folder));
-    kli_value_set(&v, "check_parameters", kli_template_of(&v, way->writes ? KL_S("{{run_parameters}}")
-                                                                        : KL_S("{{op_names}}")));
+    kli_value_set(
+        &v, "check_parameters",
+        kli_template_of(&v, way->writes ? KL_S("{{run_parameters}}") : KL_S("{{op_names}}")));
     kli_value_set(&v, "check_import", kli_template_of(&v, kl_str_of(way->import)));
     kli_value_set(&v, "check_call", kli_template_of(&v, kl_str_of(way->call)));
     *out = kli_template(&v, "check_script");
@@ -128,12 +131,14 @@ kl_err kli_export_checker(kli_export_checker_text *out, const kli_export *x, con
     const kl_axis *untold = kli_untold_axis(x);
     *out = (kli_export_checker_text){.file = way ? "check.py" : "check.c"};
     if (untold) {
-        kl_fail(e, KL_EINVAL, "--check", "no tensor has the axis %.*s, and a baseline is given tensors alone",
+        kl_fail(e, KL_EINVAL, "--check",
+                "no tensor has the axis %.*s, and a baseline is given tensors alone",
                 KL_STR_ARG(untold->name));
         return kl_hint(e, "leave --check out");
     }
     if (!way && strcmp(form, "c") != 0) {
-        kl_fail(e, KL_EINVAL, "--check", "what is exported as %s is called by a program of its own", form);
+        kl_fail(e, KL_EINVAL, "--check", "what is exported as %s is called by a program of its own",
+                form);
         return kl_hint(e, "--as c --check judges the launcher that is in it");
     }
     if (!way)

@@ -88,8 +88,7 @@ void kli_add_view(kl_buf *b, const kli_export *x, const kl_tensormap *m) {
         kl_buf_printf(b, "%s%s", i ? ", " : "", kli_expression(x, d.dims[i]).ptr);
     kl_buf_printf(b, "%s};\n", d.n ? "" : "1");
     kl_buf_printf(
-        b,
-        "    const klx_view view_%.*s = {%s, %zu, %d, %d,\n        shape_%.*s, %s, %s, %zu, %s",
+        b, "    const klx_view view_%.*s = {%s, %zu, %d, %d,\n        shape_%.*s, %s, %s, %zu, %s",
         KL_STR_ARG(m->name), kli_map_type(d.type), kl_dtype_bytes(d.type), m->n_options[KL_OPT_BOX],
         d.n, KL_STR_ARG(m->name), dims, strides, kl_dtype_bytes(d.type), box);
     kl_buf_printf(b, ", %s, %s, %s};\n", map_choice(x, m, KL_OPT_SWIZZLE),
@@ -233,8 +232,7 @@ static void add_decided(code_texts *t, const kli_values *v, const kli_export *x,
     for (size_t i = 0; i < json_array_size(launches); i++) {
         const json_t *o = json_array_get(launches, i);
         const kl_launch *l = &x->kernel->launches[kli_json_int_or(o, "of", 0)];
-        add_function(t, code,
-                     kl_arena_copy(x->arena, kli_json_text_or(o, "entry", l->entry)));
+        add_function(t, code, kl_arena_copy(x->arena, kli_json_text_or(o, "entry", l->entry)));
     }
     add_launcher(t, v, code, kli_decided_body(x, root, first));
     kl_buf_add(&t->hidden, kli_decided_hidden(x, root));
@@ -244,8 +242,8 @@ static void add_decided(code_texts *t, const kli_values *v, const kli_export *x,
 /* ---- which code is for a shape ----------------------------------------------------------- */
 
 static void add_key(kl_buf *b, const kli_export *x, const kli_key *key) {
-    const char *value = key->scalar ? kli_export_name(x->arena, key->text).ptr
-                                    : kli_expression(x, key->text).ptr;
+    const char *value =
+        key->scalar ? kli_export_name(x->arena, key->text).ptr : kli_expression(x, key->text).ptr;
     kl_buf_printf(b, key->kind == KLI_KEY_CLASS ? "klx_class(%s), " : "%s, ", value);
 }
 

@@ -20,12 +20,13 @@ void kli_add_view(kl_buf *b, const kli_export *x, const kl_tensormap *m);
 /* "arg_0_1", and the real numbers that are its like; launcher.c. */
 void kli_add_argument(kl_buf *b, const kli_export *x, int launch, int j, const kl_arg *arg);
 kl_str kli_reals_text(const kli_export *x);
-/* Sizes as the directives have them; `decided`: the compiler has the last word, on all but the grid. */
+/* Sizes as the directives have them; `decided`: the compiler has the last word, on all but the
+ * grid. */
 kl_str kli_sizes_of_launches(const kli_export *x, bool decided);
 kl_str kli_cleared_text(const kli_export *x); /* buffers that begin as zeros */
 
-/* decided.c: what the launch of one code does, its functions from `first_function` on in the module;
- * and how much workspace the compiler wants beyond the kernel's own, empty where none. */
+/* decided.c: what the launch of one code does, its functions from `first_function` on in the
+ * module; and how much workspace the compiler wants beyond the kernel's own, empty where none. */
 kl_str kli_decided_body(const kli_export *x, const json_t *completion, int first_function);
 kl_str kli_decided_hidden(const kli_export *x, const json_t *completion);
 

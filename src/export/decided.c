@@ -1,9 +1,9 @@
 /* decided.c - launches as a compiler completed them (docs/formats/completion.md), as C.
  *
- * A completion comes out of a process in which a candidate's code may have run.  It was held against
- * the plan of every shape that it is for (kli_plan_complete) before it gets here, so its indices,
- * names and sizes are sound; what is written of it are names, integers and expressions, nothing else.
- * SPDX-License-Identifier: Apache-2.0 */
+ * A completion comes out of a process in which a candidate's code may have run.  It was held
+ * against the plan of every shape that it is for (kli_plan_complete) before it gets here, so its
+ * indices, names and sizes are sound; what is written of it are names, integers and expressions,
+ * nothing else. SPDX-License-Identifier: Apache-2.0 */
 #include "cuda_impl.h"
 
 #include "base/json.h"
@@ -59,14 +59,14 @@ static kl_str decided_address(const decided *d, const char *name) {
     if (kl_task_tensor(d->x->task, kl_str_of(name)) >= 0)
         return kli_export_name(a, kl_str_of(name));
     const int hidden = hidden_named(d, name);
-    if (hidden >= 0)
-        return kl_arena_printf(a, "workspace + (CUdeviceptr)at_hidden_%d", hidden);
+    if (hidden >= 0) return kl_arena_printf(a, "workspace + (CUdeviceptr)at_hidden_%d", hidden);
     return kl_arena_printf(a, "workspace + (CUdeviceptr)p->at_%s", name);
 }
 
 /* ---- descriptors ------------------------------------------------------------------------- */
 
-static void add_numbers(const decided *d, const char *what, size_t map, const json_t *list, int of) {
+static void add_numbers(const decided *d, const char *what, size_t map, const json_t *list,
+                        int of) {
     if (!json_array_size(list)) return;
     kl_buf_printf(d->out, "    const int64_t %s_made_%zu[] = {", what, map);
     for (size_t i = 0; i < json_array_size(list); i++)
@@ -142,8 +142,7 @@ static void add_made(const decided *d) {
         const json_t *o = json_array_get(list, i);
         const char *map = json_string_value(json_object_get(o, "map"));
         kl_arena *a = d->x->arena;
-        const char *memory =
-            map ? kl_arena_copy(a, map_memory(d->x, map)).ptr : memory_named(d, o);
+        const char *memory = map ? kl_arena_copy(a, map_memory(d->x, map)).ptr : memory_named(d, o);
         if (map)
             add_view_of(d, i, o, map);
         else

@@ -53,11 +53,11 @@ typedef struct {
     kli_domain domain;
     kli_export_variant variants[KLI_EXPORT_VARIANTS]; /* of device code */
     int n_variants;
-    kl_artefact artefact; /* that of `workload`; `ok` false where sources are built */
-    kl_str arch;          /* of that code */
+    kl_artefact artefact;       /* that of `workload`; `ok` false where sources are built */
+    kl_str arch;                /* of that code */
     const char *into, *replace; /* form `patch`: a tree, and FILE:FUNCTION in it; NULL: none */
-    json_t *origin;       /* which run made it, with which cards, at what cost; NULL: not known */
-    json_t *check;        /* what the gate said of the launcher; NULL: it was not asked */
+    json_t *origin; /* which run made it, with which cards, at what cost; NULL: not known */
+    json_t *check;  /* what the gate said of the launcher; NULL: it was not asked */
 } kli_export;
 
 typedef struct {
@@ -101,8 +101,8 @@ typedef struct {
 /* Errors: KL_EINVAL: this form, or this task, is not judged so. */
 KL_MUST_USE kl_err kli_export_checker(kli_export_checker_text *out, const kli_export *x,
                                       const char *form, const char *folder, kl_error *e);
-/* c.c: the launcher, with the kernel behind it, as a kernel that the gate can judge: for native code
- * whose sizes no tensor tells.  Errors: KL_EINVAL: device code is not checked so. */
+/* c.c: the launcher, with the kernel behind it, as a kernel that the gate can judge: for native
+ * code whose sizes no tensor tells.  Errors: KL_EINVAL: device code is not checked so. */
 KL_MUST_USE kl_err kli_export_checkable(kl_kernel **out, const kli_export *x, kl_error *e);
 bool kli_export_is_told(const kli_export *x); /* do tensors tell every size? */
 /* folder.c: all of the files, or none: they are written beside `dir` and moved there.  A `dir` that

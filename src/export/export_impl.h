@@ -37,8 +37,8 @@ kl_str
 kli_export_licence(kl_str source); /* what its SPDX line says, else NOASSERTION; launcher.c */
 
 /* expression.c: an expression of a directive as C.  Integers are checked: where one has no value,
- * p->bad is set.  Names are members of the plan `p`.  In Python names are variables, and what has no
- * value raises. */
+ * p->bad is set.  Names are members of the plan `p`.  In Python names are variables, and what has
+ * no value raises. */
 kl_str kli_expression(const kli_export *x, kl_str text);
 kl_str kli_real_expression(const kli_export *x, kl_str text);
 kl_str kli_python_expression(const kli_export *x, kl_str text);
@@ -68,8 +68,8 @@ typedef struct {
 } kli_keys;
 kli_keys kli_export_keys(const kli_export *x);
 
-/* launcher.c: the values of templates that headers and launchers of both kinds share; what it returns
- * are the arguments of all launches, evaluated, where the directives say them all. */
+/* launcher.c: the values of templates that headers and launchers of both kinds share; what it
+ * returns are the arguments of all launches, evaluated, where the directives say them all. */
 kl_str kli_launcher_values(kli_values *v, const kli_export *x);
 void kli_header_values(kli_values *v, const kli_export *x);
 /* Arguments of launch `l` of a function that is called directly, and the parameters of its
@@ -77,7 +77,8 @@ void kli_header_values(kli_values *v, const kli_export *x);
 kl_str kli_argument(const kli_export *x, const kl_arg *arg);
 kl_str kli_argument_type(const kli_export *x, const kl_arg *arg);
 
-const char *kli_element_type(kl_dtype t);  /* of an element in C: "float"; of narrow floats, its bits */
+const char *
+kli_element_type(kl_dtype t); /* of an element in C: "float"; of narrow floats, its bits */
 kl_str kli_libraries(const kli_export *x); /* c.c: what native code is linked with */
 
 /* The forms; c.c and cuda.c are the two halves of `c`. */

@@ -16,7 +16,8 @@ static bool is_of_an_export(const kl_verdict *v) {
 }
 
 static bool is_wanted(const kl_verdict *v, const char *task, const char *workload) {
-    return !is_of_an_export(v) && v->outcome == KL_OUTCOME_PASS && (!task || kl_str_eq(v->task_hash, kl_str_of(task))) &&
+    return !is_of_an_export(v) && v->outcome == KL_OUTCOME_PASS &&
+           (!task || kl_str_eq(v->task_hash, kl_str_of(task))) &&
            (!workload || kl_str_eq(v->workload, kl_str_of(workload)));
 }
 

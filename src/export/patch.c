@@ -2,10 +2,10 @@
  *
  *   --into TREE --replace FILE:FUNCTION[(x=A, M=rows)]
  *
- * It adds the kernel and its launcher as a folder, and a call at the top of FUNCTION, whose own body
- * serves the shapes that the kernel refuses.  Arguments are its parameters of the same names, or as
- * given.  The tree is read and never written: the commit is made in an index and an object store
- * beside it.  Its message has the numbers of the verdict, and where the kernel comes from.
+ * It adds the kernel and its launcher as a folder, and a call at the top of FUNCTION, whose own
+ * body serves the shapes that the kernel refuses.  Arguments are its parameters of the same names,
+ * or as given.  The tree is read and never written: the commit is made in an index and an object
+ * store beside it.  Its message has the numbers of the verdict, and where the kernel comes from.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "patch_impl.h"
 
@@ -48,8 +48,13 @@ static kl_err run_git(kl_str *said, const patch *c, const char *const *words, kl
         argv[n++] = kl_arena_printf(a, "GIT_OBJECT_DIRECTORY=%s/objects", c->scratch).ptr;
         argv[n++] = kl_arena_printf(a, "GIT_ALTERNATE_OBJECT_DIRECTORIES=%s", c->objects).ptr;
     }
-    static const char *const options[] = {"git", "-c", "core.fsmonitor=false", "-c",
-                                          "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false"};
+    static const char *const options[] = {"git",
+                                          "-c",
+                                          "core.fsmonitor=false",
+                                          "-c",
+                                          "core.hooksPath=/dev/null",
+                                          "-c",
+                                          "commit.gpgSign=false"};
     for (size_t i = 0; i < KL_COUNT(options); i++) argv[n++] = options[i];
     for (; *words; words++) argv[n++] = *words;
     argv[n] = NULL;
@@ -77,8 +82,8 @@ static kl_err run_git(kl_str *said, const patch *c, const char *const *words, kl
 static kl_err refuse_dirty(const patch *c, kl_str status, kl_error *e) {
     int changes = 0;
     for (size_t i = 0; i < status.len; i++) changes += status.ptr[i] == '\n';
-    kl_fail(e, KL_EINVAL, c->tree, "the tree is not clean: %d change%s, the first is '%.*s'", changes,
-            changes == 1 ? "" : "s", (int)strcspn(status.ptr, "\n"), status.ptr);
+    kl_fail(e, KL_EINVAL, c->tree, "the tree is not clean: %d change%s, the first is '%.*s'",
+            changes, changes == 1 ? "" : "s", (int)strcspn(status.ptr, "\n"), status.ptr);
     return kl_hint(e, "commit or stash them; a patch is made against a commit");
 }
 
@@ -90,7 +95,8 @@ static kl_err check_tree(patch *c, kl_error *e) {
         return kl_fail(e, KL_EINVAL, c->tree, "this is no working tree of git");
     c->tree = kl_arena_copy(c->arena, kl_str_trim(said)).ptr;
     if (GIT(NULL, c, (kl_str){0}, kl_ignored(), "rev-parse", "--verify", "--quiet", "HEAD"))
-        return kl_fail(e, KL_EINVAL, c->tree, "it has no commit that a patch could be made against");
+        return kl_fail(e, KL_EINVAL, c->tree,
+                       "it has no commit that a patch could be made against");
     err = GIT(&said, c, (kl_str){0}, e, "status", "--porcelain");
     return err || !said.len ? err : refuse_dirty(c, said, e);
 }
@@ -109,8 +115,7 @@ static kl_err open_scratch(patch *c, kl_error *e) {
 
 static kl_err add_blob(patch *c, const char *mode, const char *path, kl_str text, kl_error *e) {
     kl_str id;
-    kl_err err =
-        GIT(&id, c, text, e, "hash-object", "-w", "--no-filters", "--stdin");
+    kl_err err = GIT(&id, c, text, e, "hash-object", "-w", "--no-filters", "--stdin");
     if (err) return err;
     const char *info =
         kl_arena_printf(c->arena, "%s,%.*s,%s", mode, KL_STR_ARG(kl_str_trim(id)), path).ptr;
@@ -125,7 +130,8 @@ static kl_err read_replace(patch *c, kl_error *e) {
     const size_t n = strlen(given);
     if (!colon || colon == given || !colon[1] || (open && given[n - 1] != ')')) {
         kl_fail(e, KL_EINVAL, given, "--replace wants FILE:FUNCTION");
-        return kl_hint(e, "as src/matmul.c:matmul, or with names: src/matmul.c:matmul(x=A, M=rows)");
+        return kl_hint(e,
+                       "as src/matmul.c:matmul, or with names: src/matmul.c:matmul(x=A, M=rows)");
     }
     c->file = kl_arena_printf(c->arena, "%.*s", (int)(colon - given), given).ptr;
     c->function = kl_arena_copy(
@@ -177,8 +183,7 @@ static kl_str binding_of(const patch *c, kl_str name) {
         if (!equals) continue;
         const kl_str left = kl_str_trim((kl_str){one.ptr, (size_t)(equals - one.ptr)});
         if (kl_str_eq(left, name))
-            return kl_str_trim(
-                (kl_str){equals + 1, (size_t)(one.ptr + one.len - equals - 1)});
+            return kl_str_trim((kl_str){equals + 1, (size_t)(one.ptr + one.len - equals - 1)});
     }
     return name;
 }
@@ -252,7 +257,7 @@ static kl_str changed_c(const patch *c, kl_str arguments) {
     kl_str ignored;
     const bool stream = kli_is_device_code(c->x);
     const bool has = stream && site_parameter(c, binding_of(c, KL_S("stream")), &ignored);
-    const kl_str given = has ? kl_arena_printf(c->arena, "%.*s, ", KL_STR_ARG(ignored))
+    const kl_str given = has      ? kl_arena_printf(c->arena, "%.*s, ", KL_STR_ARG(ignored))
                          : stream ? KL_S("NULL, ")
                                   : KL_S("");
     return with_insertions(
@@ -269,15 +274,15 @@ static bool is_package(const patch *c) {
 static kl_str changed_python(const patch *c, kl_str arguments) {
     const char *name = c->x->name;
     const int indent = (int)c->site.indent;
-    return with_insertions(
-        c,
-        kl_arena_printf(c->arena, "from %s_klineage_%s import %s_site\n", is_package(c) ? "." : "",
-                        name, name),
-        kl_arena_printf(c->arena,
-                        "%*s_made = %s_site(%.*s)\n"
-                        "%*sif _made is not None:\n"
-                        "%*s    return _made\n",
-                        indent, "", name, KL_STR_ARG(arguments), indent, "", indent, ""));
+    return with_insertions(c,
+                           kl_arena_printf(c->arena, "from %s_klineage_%s import %s_site\n",
+                                           is_package(c) ? "." : "", name, name),
+                           kl_arena_printf(c->arena,
+                                           "%*s_made = %s_site(%.*s)\n"
+                                           "%*sif _made is not None:\n"
+                                           "%*s    return _made\n",
+                                           indent, "", name, KL_STR_ARG(arguments), indent, "",
+                                           indent, ""));
 }
 
 /* ---- the added folder -------------------------------------------------------------------- */
@@ -302,9 +307,9 @@ static kl_err added_in_python(patch *c, kl_error *e) {
     if (err) return err;
     for (int i = 0; i < c->files.n; i++)
         if (kl_str_eq(c->files.at[i].path, KL_S("__init__.py")))
-            c->files.at[i].text = kl_arena_printf(c->arena, "%.*s%.*s",
-                                                  KL_STR_ARG(c->files.at[i].text),
-                                                  KL_STR_ARG(kli_template(&v, "site_python")));
+            c->files.at[i].text =
+                kl_arena_printf(c->arena, "%.*s%.*s", KL_STR_ARG(c->files.at[i].text),
+                                KL_STR_ARG(kli_template(&v, "site_python")));
     return KL_OK;
 }
 
@@ -348,18 +353,21 @@ static kl_str patch_message(const patch *c) {
     kl_buf_printf(&b, "%.*s: a kernel that was measured at %.2fx of %.*s\n\n",
                   KL_STR_ARG(c->function), m->ratio, KL_STR_ARG(m->baseline));
     tell_numbers(&b, x);
-    kl_buf_printf(&b,
-                  "Its outputs were compared with an oracle's at %d shapes. Shapes outside of them, "
-                  "and all\nthat it refuses, go on as before.\n\n",
-                  x->domain.shapes);
+    kl_buf_printf(
+        &b,
+        "Its outputs were compared with an oracle's at %d shapes. Shapes outside of them, "
+        "and all\nthat it refuses, go on as before.\n\n",
+        x->domain.shapes);
     if (!c->python)
         kl_buf_printf(&b, "To build: make -C %s, and link %s/lib%s.a and %s_site.c with %s.\n\n",
                       c->folder, c->folder, x->name, x->name,
                       kli_is_device_code(x) ? "-lcuda -lpthread" : kli_libraries(x).ptr);
-    kl_buf_printf(&b, "Kernel: %s, %.*s\nVerdict: %s\nReceipt: %s\nLicence: %s\nProvenance: %s/provenance.json\n",
-                  x->kernel->hash, KL_STR_ARG(kl_str_of(x->kernel->surface->name)), x->verdict_key,
-                  x->verdict.receipt,
-                  kl_arena_copy(c->arena, kli_export_licence(x->kernel->source)).ptr, c->folder);
+    kl_buf_printf(
+        &b,
+        "Kernel: %s, %.*s\nVerdict: %s\nReceipt: %s\nLicence: %s\nProvenance: %s/provenance.json\n",
+        x->kernel->hash, KL_STR_ARG(kl_str_of(x->kernel->surface->name)), x->verdict_key,
+        x->verdict.receipt, kl_arena_copy(c->arena, kli_export_licence(x->kernel->source)).ptr,
+        c->folder);
     return kl_buf_take(&b, c->arena);
 }
 
@@ -379,19 +387,19 @@ static kl_err commit_it(kl_str *out, patch *c, kl_str changed, kl_error *e) {
     if (err) return err;
     const bool known = !GIT(NULL, c, (kl_str){0}, kl_ignored(), "var", "GIT_COMMITTER_IDENT");
     const char *tree = kl_arena_copy(a, kl_str_trim(said)).ptr;
-    err = GIT(&said, c, patch_message(c), e, "-c",
-              known ? "core.pager=cat" : "user.name=klineage", "-c",
-              known ? "core.pager=cat" : "user.email=klineage@localhost", "commit-tree", tree, "-p",
-              "HEAD");
+    err = GIT(&said, c, patch_message(c), e, "-c", known ? "core.pager=cat" : "user.name=klineage",
+              "-c", known ? "core.pager=cat" : "user.email=klineage@localhost", "commit-tree", tree,
+              "-p", "HEAD");
     if (err) return err;
     const char *commit = kl_arena_copy(a, kl_str_trim(said)).ptr;
-    return GIT(out, c, (kl_str){0}, e, "format-patch", "--stdout", "--no-signature", "--no-ext-diff",
-               "--no-textconv", "-1", commit);
+    return GIT(out, c, (kl_str){0}, e, "format-patch", "--stdout", "--no-signature",
+               "--no-ext-diff", "--no-textconv", "-1", commit);
 }
 
 static kl_err check_asked(const kli_export *x, kl_error *e) {
     if (!x->into || !x->replace) {
-        kl_fail(e, KL_EINVAL, "--as patch", "a patch is made against a tree, and calls the kernel in it");
+        kl_fail(e, KL_EINVAL, "--as patch",
+                "a patch is made against a tree, and calls the kernel in it");
         return kl_hint(e, "--into TREE --replace FILE:FUNCTION");
     }
     if (x->verdict.n_comparisons) return KL_OK;
@@ -413,8 +421,8 @@ kl_err kli_export_patch(kli_export_files *out, const kli_export *x, kl_error *e)
     if (!err) err = site_arguments(&arguments, c, e);
     if (!err) err = add_files(c, e);
     if (!err)
-        err = commit_it(&text, c, c->python ? changed_python(c, arguments) : changed_c(c, arguments),
-                        e);
+        err = commit_it(&text, c,
+                        c->python ? changed_python(c, arguments) : changed_c(c, arguments), e);
     if (c->scratch) kli_fs_remove_tree(c->scratch);
     if (!err) kli_files_add(out, kl_arena_printf(c->arena, "0001-%s.patch", x->name), text);
     return err;

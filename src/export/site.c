@@ -109,11 +109,13 @@ static int depth_change(const char *code, size_t i) {
     if (code[i] == '}') return -1;
     if (code[i] != '{') return 0;
     size_t before = i;
-    while (before > 0 && (isspace((unsigned char)code[before - 1]) || is_site_word(code[before - 1]) ||
-                          code[before - 1] == ':' || code[before - 1] == '"'))
+    while (before > 0 &&
+           (isspace((unsigned char)code[before - 1]) || is_site_word(code[before - 1]) ||
+            code[before - 1] == ':' || code[before - 1] == '"'))
         before--;
     const kl_str head = {code + before, i - before};
-    const bool is_scope = memmem(head.ptr, head.len, "namespace", 9) || memmem(head.ptr, head.len, "extern", 6);
+    const bool is_scope =
+        memmem(head.ptr, head.len, "namespace", 9) || memmem(head.ptr, head.len, "extern", 6);
     return is_scope ? 0 : 1;
 }
 
@@ -169,10 +171,10 @@ static void python_parameters(kli_site *s, const char *code, size_t open, size_t
 static size_t past_docstring(kl_str text, size_t body) {
     const size_t at = site_skip_space(text.ptr, body);
     const kl_str rest = {text.ptr + at, text.len - at};
-    const char *mark = kl_str_starts(rest, KL_S("\"\"\""))  ? "\"\"\""
-                       : kl_str_starts(rest, KL_S("'''"))   ? "'''"
-                       : kl_str_starts(rest, KL_S("\""))    ? "\""
-                                                            : NULL;
+    const char *mark = kl_str_starts(rest, KL_S("\"\"\"")) ? "\"\"\""
+                       : kl_str_starts(rest, KL_S("'''"))  ? "'''"
+                       : kl_str_starts(rest, KL_S("\""))   ? "\""
+                                                           : NULL;
     const char *end = mark ? strstr(rest.ptr + strlen(mark), mark) : NULL;
     return end ? line_end(text, (size_t)(end - text.ptr)) + 1 : body;
 }

@@ -29,8 +29,8 @@ static kl_str dashed(const kli_export *x) {
     return kl_str_of(name);
 }
 
-/* The task's reference, where that is Python and takes what the operator takes: it serves the shapes
- * that the kernel does not. */
+/* The task's reference, where that is Python and takes what the operator takes: it serves the
+ * shapes that the kernel does not. */
 static bool has_reference(const kli_export *x) {
     return x->task->python_reference.len && !kli_untold_axis(x);
 }
@@ -43,8 +43,7 @@ static void package_files(kli_values *v, kli_export_files *out, const kli_export
                   has_reference(x) ? KL_S("from . import reference") : KL_S("reference = None"));
     kli_files_add(out, in_folder(a, folder, "__init__.py"), kli_template(v, "torch"));
     if (has_reference(x))
-        kli_files_add(out, in_folder(a, folder, "reference.py"),
-                      x->task->python_reference);
+        kli_files_add(out, in_folder(a, folder, "reference.py"), x->task->python_reference);
 }
 
 /* What shows that the package does what PyTorch wants, and how pip finds it. */
@@ -100,8 +99,8 @@ static kl_str hub_name(const kli_export *x) {
     char *name = KL_ARRAY(x->arena, char, from.len + 3);
     size_t n = 0;
     for (size_t i = 0; i < from.len; i++) {
-        const char c = from.ptr[i] >= 'A' && from.ptr[i] <= 'Z' ? (char)(from.ptr[i] + 32)
-                                                                 : from.ptr[i];
+        const char c =
+            from.ptr[i] >= 'A' && from.ptr[i] <= 'Z' ? (char)(from.ptr[i] + 32) : from.ptr[i];
         if (n || (c >= 'a' && c <= 'z')) name[n++] = c;
     }
     while (n && name[n - 1] == '-') n--;
@@ -122,8 +121,8 @@ static void kernels_values(kli_values *v, const kli_export *x) {
                                   x->kernel->hash));
 }
 
-kl_err kli_package(kli_values *v, kli_export_files *out, const kli_export *x,
-                              const char *folder, kl_error *e) {
+kl_err kli_package(kli_values *v, kli_export_files *out, const kli_export *x, const char *folder,
+                   kl_error *e) {
     if (!(x->kernel->surface->families & KL_FAMILY_TRITON))
         return native_package(v, out, x, folder, e);
     const kl_err err = kli_triton_files(v, out, x, folder, e);
@@ -139,8 +138,7 @@ kl_err kli_export_kernels(kli_export_files *out, const kli_export *x, kl_error *
     const kl_err err = kli_package(&v, out, x, folder, e);
     if (err) return err;
     kernels_values(&v, x);
-    kli_files_add(out, in_folder(a, folder, "metadata.json"),
-                  kli_template(&v, "kernels_metadata"));
+    kli_files_add(out, in_folder(a, folder, "metadata.json"), kli_template(&v, "kernels_metadata"));
     kli_files_add(out, KL_S("README.md"), kli_template(&v, "kernels_card"));
     kli_files_add(out, kl_arena_printf(a, "test_%s.py", x->name), kli_template(&v, "kernels_test"));
     return KL_OK;

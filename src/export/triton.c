@@ -267,7 +267,9 @@ kl_err kli_triton_files(kli_values *v, kli_export_files *out, const kli_export *
     kli_value_set(v, "evaluate", triton_evaluate(x));
     kli_value_set(v, "launches", triton_launches(x));
     kli_value_set(v, "inner", KL_S("launch"));
-    kli_files_add(out, kl_arena_printf(a, "%s%slaunch.py", folder, *folder ? "/" : ""), kli_template(v, "launch"));
-    kli_files_add(out, kl_arena_printf(a, "%s%skernel.py", folder, *folder ? "/" : ""), x->kernel->source);
+    kli_files_add(out, kl_arena_printf(a, "%s%slaunch.py", folder, *folder ? "/" : ""),
+                  kli_template(v, "launch"));
+    kli_files_add(out, kl_arena_printf(a, "%s%skernel.py", folder, *folder ? "/" : ""),
+                  x->kernel->source);
     return KL_OK;
 }

@@ -1,7 +1,8 @@
 /* tvm_ffi.c - the form `tvm-ffi`: a shared object with a function of the stable C ABI of tvm-ffi,
  * which calls the launcher of the form `c`, in a folder of its own.
  *
- * Outputs are the caller's, as FlashInfer and TVM pass them.  SPDX-License-Identifier: Apache-2.0 */
+ * Outputs are the caller's, as FlashInfer and TVM pass them.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "export_impl.h"
 
 #include <string.h>
@@ -9,13 +10,18 @@
 static const struct {
     const char *code;
     int bits;
-} DLPACK_TYPES[KL_DTYPE_END] = {
-    [KL_F64] = {"kDLFloat", 64},         [KL_F32] = {"kDLFloat", 32},
-    [KL_F16] = {"kDLFloat", 16},         [KL_BF16] = {"kDLBfloat", 16},
-    [KL_F8E4M3] = {"kDLFloat8_e4m3fn", 8}, [KL_F8E5M2] = {"kDLFloat8_e5m2", 8},
-    [KL_I64] = {"kDLInt", 64},           [KL_I32] = {"kDLInt", 32},
-    [KL_I16] = {"kDLInt", 16},           [KL_I8] = {"kDLInt", 8},
-    [KL_U8] = {"kDLUInt", 8},            [KL_BOOL] = {"kDLBool", 8}};
+} DLPACK_TYPES[KL_DTYPE_END] = {[KL_F64] = {"kDLFloat", 64},
+                                [KL_F32] = {"kDLFloat", 32},
+                                [KL_F16] = {"kDLFloat", 16},
+                                [KL_BF16] = {"kDLBfloat", 16},
+                                [KL_F8E4M3] = {"kDLFloat8_e4m3fn", 8},
+                                [KL_F8E5M2] = {"kDLFloat8_e5m2", 8},
+                                [KL_I64] = {"kDLInt", 64},
+                                [KL_I32] = {"kDLInt", 32},
+                                [KL_I16] = {"kDLInt", 16},
+                                [KL_I8] = {"kDLInt", 8},
+                                [KL_U8] = {"kDLUInt", 8},
+                                [KL_BOOL] = {"kDLBool", 8}};
 
 static const char *tvm_name(const kli_export *x, int tensor) {
     return kli_export_name(x->arena, x->task->tensors[tensor].name).ptr;
@@ -63,8 +69,7 @@ static kl_str tvm_arguments(const kli_export *x, const char *first) {
     for (int i = 0; i < x->task->n_tensors; i++) {
         const kl_dtype t = x->workload->dtypes[i];
         if (x->task->tensors[i].is_scalar) continue;
-        kl_buf_printf(&b,
-                      "    if (klx_check(%s, \"%s\", %s, %d, %d, %s->device)) return -1;\n",
+        kl_buf_printf(&b, "    if (klx_check(%s, \"%s\", %s, %d, %d, %s->device)) return -1;\n",
                       tvm_name(x, i), tvm_name(x, i), DLPACK_TYPES[t].code, DLPACK_TYPES[t].bits,
                       x->task->tensors[i].ndim, first);
     }
@@ -88,7 +93,8 @@ static kl_str tvm_axes(const kli_export *x) {
         else
             kl_buf_printf(&b, "    p->axis_%s = %s;\n", name, kli_expression(x, axis->expr).ptr);
     }
-    kl_buf_printf(&b, "    if (bad) return klx_raise(\"TypeError\", \"%s: a size was expected\");\n",
+    kl_buf_printf(&b,
+                  "    if (bad) return klx_raise(\"TypeError\", \"%s: a size was expected\");\n",
                   x->name);
     return kl_buf_take(&b, x->arena);
 }

@@ -2,10 +2,11 @@
  * shapes that its compiler tells apart.
  *
  * A compiler that specializes is told of a plan as text (kl_surface.specialize).  What of that text
- * depends on the shape is a list of numbers, the keys: whether an integer is 1 or divided by 16, the
- * value of what is compiled in, the box of a descriptor, Triton's options.  A launcher computes the
- * keys of a shape and looks for them among those of the shapes that the gate has admitted; a class
- * that none of them has was never judged, and is not admitted.  SPDX-License-Identifier: Apache-2.0
+ * depends on the shape is a list of numbers, the keys: whether an integer is 1 or divided by 16,
+ * the value of what is compiled in, the box of a descriptor, Triton's options.  A launcher computes
+ * the keys of a shape and looks for them among those of the shapes that the gate has admitted; a
+ * class that none of them has was never judged, and is not admitted.  SPDX-License-Identifier:
+ * Apache-2.0
  */
 #include "export_impl.h"
 
@@ -60,8 +61,8 @@ static void add_argument_key(kli_keys *k, const kli_export *x, int launch, int j
     const kl_arg *arg = &x->kernel->launches[launch].args[j];
     const kl_str name = arg->expr.text;
     const kl_str type = kli_argument_type(x, arg);
-    const bool integer = arg->kind == KL_ARG_NAME || arg->kind == KL_ARG_EXPR ||
-                         arg->kind == KL_ARG_I64;
+    const bool integer =
+        arg->kind == KL_ARG_NAME || arg->kind == KL_ARG_EXPR || arg->kind == KL_ARG_I64;
     if (arg->kind == KL_ARG_NAME && kl_str_eq(type, KL_S("CUtensorMap")))
         add_box_keys(k, x, launch, j, name);
     if (!integer || !kl_str_starts(type, KL_S("int"))) return;
@@ -134,7 +135,8 @@ static bool is_known(const kli_export *x, const kli_keys *keys, const int64_t *w
 static kl_err check_decided(const kli_export *x, const kli_export_variant *v, kl_plan *plan,
                             const kl_device *device, const kl_workload *w, kl_error *e) {
     if (!v->artefact.completion.len)
-        return kl_fail(e, KL_EINVAL, x->kernel->path.ptr, "its compiler does not say how to launch it");
+        return kl_fail(e, KL_EINVAL, x->kernel->path.ptr,
+                       "its compiler does not say how to launch it");
     return kli_plan_complete(plan, v->artefact.completion, x->kernel, x->task, w, &device->limits,
                              e);
 }

@@ -31,9 +31,8 @@ static bool wanted(const kl_gate_opts *o, const kl_baseline *b, int taken) {
 void kli_profile_prepare(kli_evaluation *c) {
     kli_executable *executable = NULL;
     kl_str why_not;
-    for (int i = 0;
-         i < c->task->n_baselines && !executable && !c->opts->against && !c->opts->through &&
-         !c->opts->check_only;
+    for (int i = 0; i < c->task->n_baselines && !executable && !c->opts->against &&
+                    !c->opts->through && !c->opts->check_only;
          i++) {
         const kl_baseline *b = &c->task->baselines[i];
         if ((b->on != KL_ON_ANY && b->on != c->backend->on) || !wanted(c->opts, b, 0)) continue;

@@ -2,8 +2,8 @@
  *
  * A plugin or script that wraps the kernel (klineage export) is judged beside it: its outputs at
  * every shape and input set at which the kernel's were found right, and its time in the place of a
- * baseline.  It is trusted, since its host code is ours; so it has no guards of its own, and what it
- * leaves is compared like any output.  SPDX-License-Identifier: Apache-2.0 */
+ * baseline.  It is trusted, since its host code is ours; so it has no guards of its own, and what
+ * it leaves is compared like any output.  SPDX-License-Identifier: Apache-2.0 */
 #include "gate_impl.h"
 
 enum { THROUGH_SECONDS = 120 };
@@ -12,8 +12,8 @@ kl_err kli_through_start(kli_evaluation *c, kl_error *e) {
     kl_str why_not;
     const kl_str file = kl_str_of(c->opts->through);
     if (!file.len) return KL_OK;
-    const kl_err err = kli_executable_trusted(&c->through, &why_not, c, KL_S(KLI_THROUGH_NAME), file,
-                                              c->workload, e);
+    const kl_err err = kli_executable_trusted(&c->through, &why_not, c, KL_S(KLI_THROUGH_NAME),
+                                              file, c->workload, e);
     if (err || c->through) return err;
     return kl_fail(e, KL_EBASELINE, c->opts->through, "the export cannot be loaded: %.*s",
                    KL_STR_ARG(why_not));
