@@ -105,8 +105,11 @@ typedef struct {
     const char *baseline; /* name; "all"; "none"; NULL: the primary */
     const kl_kernel *against; /* compare with this kernel instead of a baseline: same sandbox, same
                                  checks; NULL: none */
-    char require_assurance;   /* 'A', 'B' or 0 */
-    bool check_only;          /* stop before profile */
+    const char *through;    /* a trusted plugin or script that wraps the kernel, as an export of it
+                               does: checked wherever the kernel is, and timed instead of a baseline;
+                               NULL: none.  Not part of kl_gate_key, and no spool carries it */
+    char require_assurance; /* 'A', 'B' or 0 */
+    bool check_only;        /* stop before profile */
     bool quick; /* one seed and a short profile: for tune and search; the verdict says so in
                    `degradations` */
     double min_pairs, min_seconds, max_seconds,

@@ -85,9 +85,13 @@ static kl_str flags_text(const kli_export *x) {
     return kl_buf_take(&b, x->arena);
 }
 
+kl_str kli_libraries(const kli_export *x) {
+    return export_openmp(x->kernel) ? KL_S("-fopenmp -lm") : KL_S("-lm");
+}
+
 static void c_values(kli_values *v, const kli_export *x) {
     const bool openmp = export_openmp(x->kernel);
-    kli_launcher_values(v, x);
+    kli_value_set(v, "arguments", kli_launcher_values(v, x));
     kli_value_set(v, "include", kl_arena_printf(x->arena, "#include \"%s.h\"\n", x->name));
     kli_value_set(v, "prototypes", prototypes_text(x));
     kli_value_set(v, "calls", calls_text(x));
@@ -95,7 +99,7 @@ static void c_values(kli_values *v, const kli_export *x) {
     kli_value_set(v, "renames", renames_text(x));
     kli_value_set(v, "kernel_flags", flags_text(x));
     kli_value_set(v, "launcher_flags", openmp ? KL_S("-fopenmp ") : KL_S(""));
-    kli_value_set(v, "libraries", openmp ? KL_S("-fopenmp -lm") : KL_S("-lm"));
+    kli_value_set(v, "libraries", kli_libraries(x));
     kli_value_set(v, "cc", KL_S("cc"));
 }
 

@@ -4,9 +4,10 @@
  * What src/backend/runner_cuda.c does with a plan, as text: sizes, tensor maps and values of each
  * launch.  All of them are evaluated before the first is enqueued, so a shape that is refused
  * leaves nothing behind in a stream or a graph.  SPDX-License-Identifier: Apache-2.0 */
-#include "export_impl.h"
+#include "cuda_impl.h"
 
 #include "base/fs.h"
+#include "base/json.h"
 #include "kernel/launch.h"
 #include <string.h>
 
@@ -14,7 +15,7 @@
 
 /* ---- tensor maps ------------------------------------------------------------------------- */
 
-static const char *map_type(kl_dtype t) {
+const char *kli_map_type(kl_dtype t) {
     switch (t) {
     case KL_F16:
         return "CU_TENSOR_MAP_DATA_TYPE_FLOAT16";
@@ -35,29 +36,21 @@ static const char *map_type(kl_dtype t) {
     }
 }
 
-/* The described tensor or buffer: its type, and its shape as expressions, outermost first. */
-typedef struct {
-    kl_dtype type;
-    int n;
-    kl_str dims[KL_MAX_DIMS];
-    const char *base;
-} described;
-
-static described describe_map(const kli_export *x, const kl_tensormap *m) {
-    const int tensor = kl_task_tensor(x->task, m->tensor);
-    described d = {0};
+kli_described kli_describe_memory(const kli_export *x, kl_str name) {
+    const int tensor = kl_task_tensor(x->task, name);
+    kli_described d = {0};
     if (tensor >= 0) {
         const kl_tensor *t = &x->task->tensors[tensor];
-        d = (described){.type = x->workload->dtypes[tensor],
-                        .n = t->ndim,
-                        .base = kli_export_name(x->arena, t->name).ptr};
+        d = (kli_described){.type = x->workload->dtypes[tensor],
+                            .n = t->ndim,
+                            .base = kli_export_name(x->arena, t->name).ptr};
         memcpy(d.dims, t->dims, sizeof d.dims);
         return d;
     }
     for (int i = 0; i < x->kernel->n_buffers; i++) {
         const kl_buffer *b = &x->kernel->buffers[i];
-        if (!kl_str_eq(b->name, m->tensor)) continue;
-        d = (described){.type = b->dtype, .n = b->ndim};
+        if (!kl_str_eq(b->name, name)) continue;
+        d = (kli_described){.type = b->dtype, .n = b->ndim};
         d.base =
             kl_arena_printf(x->arena, "workspace + (CUdeviceptr)p->at_%.*s", KL_STR_ARG(b->name))
                 .ptr;
@@ -82,8 +75,8 @@ static const char *map_choice(const kli_export *x, const kl_tensormap *m, kl_ten
     return m->n_options[o] ? kli_expression(x, m->options[o][0].text).ptr : "0";
 }
 
-static void add_map(kl_buf *b, const kli_export *x, const kl_tensormap *m) {
-    const described d = describe_map(x, m);
+void kli_add_view(kl_buf *b, const kli_export *x, const kl_tensormap *m) {
+    const kli_described d = kli_describe_memory(x, m->tensor);
     const char *dims = map_list(b, x, "dims", m->name, m->options[KL_OPT_DIMS],
                                 m->n_options[KL_OPT_DIMS]),
                *strides = map_list(b, x, "strides", m->name, m->options[KL_OPT_STRIDES],
@@ -95,20 +88,25 @@ static void add_map(kl_buf *b, const kli_export *x, const kl_tensormap *m) {
         kl_buf_printf(b, "%s%s", i ? ", " : "", kli_expression(x, d.dims[i]).ptr);
     kl_buf_printf(b, "%s};\n", d.n ? "" : "1");
     kl_buf_printf(
-        b, "    const klx_view view_%.*s = {%s, %zu, %d, %d,\n        shape_%.*s, %s, %s, %s",
-        KL_STR_ARG(m->name), map_type(d.type), kl_dtype_bytes(d.type), m->n_options[KL_OPT_BOX],
-        d.n, KL_STR_ARG(m->name), dims, strides, box);
+        b, "    const klx_view view_%.*s = {%s, %zu, %d, %d,\n        shape_%.*s, %s, %s, %zu, %s",
+        KL_STR_ARG(m->name), kli_map_type(d.type), kl_dtype_bytes(d.type), m->n_options[KL_OPT_BOX],
+        d.n, KL_STR_ARG(m->name), dims, strides, kl_dtype_bytes(d.type), box);
     kl_buf_printf(b, ", %s, %s, %s};\n", map_choice(x, m, KL_OPT_SWIZZLE),
                   map_choice(x, m, KL_OPT_INTERLEAVE), map_choice(x, m, KL_OPT_L2));
-    kl_buf_printf(b,
-                  "    CUtensorMap map_%.*s;\n"
-                  "    if (!r) r = klx_encode(&p->bad, &map_%.*s, %s, &view_%.*s);\n",
-                  KL_STR_ARG(m->name), KL_STR_ARG(m->name), d.base, KL_STR_ARG(m->name));
+    kl_buf_printf(b, "    (void)view_%.*s;\n", KL_STR_ARG(m->name));
 }
 
 static kl_str maps_text(const kli_export *x) {
     kl_buf b = {0};
-    for (int i = 0; i < x->kernel->n_tensormaps; i++) add_map(&b, x, &x->kernel->tensormaps[i]);
+    for (int i = 0; i < x->kernel->n_tensormaps; i++) {
+        const kl_tensormap *m = &x->kernel->tensormaps[i];
+        kli_add_view(&b, x, m);
+        kl_buf_printf(&b,
+                      "    CUtensorMap map_%.*s;\n"
+                      "    if (!r) r = klx_encode(&p->bad, &map_%.*s, %s, &view_%.*s);\n",
+                      KL_STR_ARG(m->name), KL_STR_ARG(m->name),
+                      kli_describe_memory(x, m->tensor).base, KL_STR_ARG(m->name));
+    }
     return kl_buf_take(&b, x->arena);
 }
 
@@ -126,7 +124,7 @@ static void add_sizes(kl_buf *b, const kli_export *x, int launch, const char *wh
     kl_buf_printf(b, "};\n");
 }
 
-static kl_str sizes_of_launches(const kli_export *x) {
+kl_str kli_sizes_of_launches(const kli_export *x, bool decided) {
     static const int64_t block[3] = {1024, 1024, 64}, cluster[3] = {16, 16, 16};
     kl_buf b = {0};
     for (int i = 0; i < x->kernel->n_launches; i++) {
@@ -134,11 +132,27 @@ static kl_str sizes_of_launches(const kli_export *x) {
         add_sizes(&b, x, i, "grid", KL_CLAUSE_GRID, kli_cuda_grid_most);
         add_sizes(&b, x, i, "block", KL_CLAUSE_BLOCK, block);
         add_sizes(&b, x, i, "cluster", KL_CLAUSE_CLUSTER, cluster);
+        if (decided) {
+            kl_buf_printf(&b, "    (void)grid_%d, (void)block_%d, (void)cluster_%d;\n", i, i, i);
+            continue;
+        }
         kl_buf_printf(
             &b, "    const unsigned smem_%d = klx_size(&p->bad, %s, 0, module->smem_max);\n", i,
             l->n_clauses[KL_CLAUSE_SMEM] ? kli_expression(x, l->clauses[KL_CLAUSE_SMEM][0].text).ptr
                                          : "0");
     }
+    return kl_buf_take(&b, x->arena);
+}
+
+kl_str kli_cleared_text(const kli_export *x) {
+    const kl_kernel *k = x->kernel;
+    kl_buf b = {0};
+    for (int i = 0; i < k->n_buffers; i++)
+        if (k->buffers[i].zero)
+            kl_buf_printf(&b,
+                          "    if (!r) r = cuMemsetD8Async(workspace + (CUdeviceptr)p->at_%.*s, 0, "
+                          "(size_t)p->bytes_%.*s, stream);\n",
+                          KL_STR_ARG(k->buffers[i].name), KL_STR_ARG(k->buffers[i].name));
     return kl_buf_take(&b, x->arena);
 }
 
@@ -155,15 +169,16 @@ static void add_values(kl_buf *b, const kli_export *x, int launch) {
     kl_buf_printf(b, "%s};\n", l->n_args ? "" : "NULL");
 }
 
-static kl_str cuda_calls(const kli_export *x) {
+/* What a launch of a kernel does whose directives say all. */
+static kl_str directed_body(const kli_export *x, kl_str arguments) {
     const kl_kernel *k = x->kernel;
     kl_buf b = {0};
-    for (int i = 0; i < k->n_buffers; i++)
-        if (k->buffers[i].zero)
-            kl_buf_printf(&b,
-                          "    if (!r) r = cuMemsetD8Async(workspace + (CUdeviceptr)p->at_%.*s, 0, "
-                          "(size_t)p->bytes_%.*s, stream);\n",
-                          KL_STR_ARG(k->buffers[i].name), KL_STR_ARG(k->buffers[i].name));
+    kl_buf_add(&b, arguments);
+    kl_buf_add(&b, maps_text(x));
+    kl_buf_add(&b, kli_sizes_of_launches(x, false));
+    kl_buf_printf(&b, "    if (p->bad) return %s_BAD_SHAPE;\n",
+                  kli_export_upper(x->arena, x->name).ptr);
+    kl_buf_add(&b, kli_cleared_text(x));
     for (int i = 0; i < k->n_launches; i++) {
         add_values(&b, x, i);
         kl_buf_printf(
@@ -175,51 +190,152 @@ static kl_str cuda_calls(const kli_export *x) {
     return kl_buf_take(&b, x->arena);
 }
 
-static kl_str entries_text(const kli_export *x) {
-    kl_buf b = {0};
+/* ---- codes ------------------------------------------------------------------------------- */
+
+static json_t *completion_of(const kli_export *x, int variant) {
+    json_t *root = NULL;
+    const kl_err err = kli_json_parse(&root, x->variants[variant].artefact.completion,
+                                      KL_S("completion"), kl_ignored());
+    KL_ASSERT(!err && json_array_size(json_object_get(root, "launches"))); /* variant.c saw to it */
+    return root;
+}
+
+typedef struct {
+    kl_buf launchers, functions, hidden, cases;
+    int n_functions;
+} code_texts;
+
+static void add_function(code_texts *t, int code, kl_str entry) {
+    kl_buf_printf(&t->functions, "%s{%d, \"%.*s\"}", t->n_functions++ ? ", " : "", code,
+                  KL_STR_ARG(entry));
+}
+
+static void add_launcher(code_texts *t, const kli_values *v, int code, kl_str body) {
+    kli_values with = *v;
+    kli_value_set(&with, "code", kl_arena_printf(v->arena, "%d", code));
+    kli_value_set(&with, "body", body);
+    kl_buf_add(&t->launchers, kli_template(&with, "cuda_launch"));
+    kl_buf_add(&t->cases, kli_template(&with, "cuda_case"));
+}
+
+static void add_directed(code_texts *t, const kli_values *v, const kli_export *x,
+                         kl_str arguments) {
     for (int i = 0; i < x->kernel->n_launches; i++)
-        kl_buf_printf(&b, "%s\"%.*s\"", i ? ", " : "", KL_STR_ARG(x->kernel->launches[i].entry));
+        add_function(t, 0, x->kernel->launches[i].entry);
+    add_launcher(t, v, 0, directed_body(x, arguments));
+}
+
+static void add_decided(code_texts *t, const kli_values *v, const kli_export *x, int code) {
+    json_t *root = completion_of(x, code);
+    const json_t *launches = json_object_get(root, "launches");
+    const int first = t->n_functions;
+    for (size_t i = 0; i < json_array_size(launches); i++) {
+        const json_t *o = json_array_get(launches, i);
+        const kl_launch *l = &x->kernel->launches[kli_json_int_or(o, "of", 0)];
+        add_function(t, code, kl_arena_copy(x->arena, kli_json_text_or(o, "entry", l->entry)));
+    }
+    add_launcher(t, v, code, kli_decided_body(x, root, first));
+    kl_buf_add(&t->hidden, kli_decided_hidden(x, root));
+    json_decref(root);
+}
+
+/* ---- which code is for a shape ----------------------------------------------------------- */
+
+static void add_key(kl_buf *b, const kli_export *x, const kli_key *key) {
+    const char *value =
+        key->scalar ? kli_export_name(x->arena, key->text).ptr : kli_expression(x, key->text).ptr;
+    kl_buf_printf(b, key->kind == KLI_KEY_CLASS ? "klx_class(%s), " : "%s, ", value);
+}
+
+static kl_str select_text(const kli_export *x) {
+    const kli_keys keys = kli_export_keys(x);
+    kl_buf b = {0};
+    if (!keys.n) return KL_S("    code = 0;\n");
+    kl_buf_printf(&b, "    static const int64_t known[%d][%d] = {\n", x->n_variants, keys.n);
+    for (int i = 0; i < x->n_variants; i++) {
+        kl_buf_printf(&b, "        {");
+        for (int k = 0; k < keys.n; k++)
+            kl_buf_printf(&b, "%s%lld", k ? ", " : "", (long long)x->variants[i].keys[k]);
+        kl_buf_printf(&b, "},\n");
+    }
+    kl_buf_printf(&b, "    };\n    const int64_t keys[%d] = {", keys.n);
+    for (int k = 0; k < keys.n; k++) add_key(&b, x, &keys.at[k]);
+    kl_buf_printf(&b,
+                  "};\n"
+                  "    for (int i = 0; i < %d; i++)\n"
+                  "        if (memcmp(keys, known[i], sizeof keys) == 0) code = i;\n",
+                  x->n_variants);
     return kl_buf_take(&b, x->arena);
 }
 
 /* ---- the code ---------------------------------------------------------------------------- */
 
-static kl_err code_text(kl_str *out, const kli_export *x, kl_error *e) {
+static kl_err add_code(kl_buf *b, const kli_export *x, int variant, kl_error *e) {
     kl_str code;
-    kl_buf b = {0};
-    const kl_err err = kli_fs_read(&code, x->arena, x->artefact.path.ptr, MAX_CODE_BYTES, e);
+    const kl_artefact *artefact = &x->variants[variant].artefact;
+    const kl_err err = kli_fs_read(&code, x->arena, artefact->path.ptr, MAX_CODE_BYTES, e);
     if (err) return err;
-    kl_buf_printf(&b,
-                  "/* %s_code.c - the compiled kernel for %.*s, as the driver loads it: sha256\n"
-                  " * %s */\n"
-                  "extern const unsigned char %s_code[];\n"
-                  "__attribute__((aligned(64))) const unsigned char %s_code[] = {",
-                  x->name, KL_STR_ARG(x->arch), x->artefact.hash, x->name, x->name);
+    kl_buf_printf(b,
+                  "\n/* sha256 %s */\n"
+                  "extern const unsigned char %s_code_%d[];\n"
+                  "__attribute__((aligned(64))) const unsigned char %s_code_%d[] = {",
+                  artefact->hash, x->name, variant, x->name, variant);
     for (size_t i = 0; i < code.len; i++)
-        kl_buf_printf(&b, "%s%u,", i % 20 ? "" : "\n", (unsigned)(unsigned char)code.ptr[i]);
-    kl_buf_printf(&b, "\n};\n");
-    *out = kl_buf_take(&b, x->arena);
+        kl_buf_printf(b, "%s%u,", i % 20 ? "" : "\n", (unsigned)(unsigned char)code.ptr[i]);
+    kl_buf_printf(b, "\n};\n");
     return KL_OK;
+}
+
+static kl_err code_text(kl_str *out, const kli_export *x, kl_error *e) {
+    kl_buf b = {0};
+    kl_err err = KL_OK;
+    kl_buf_printf(&b, "/* %s_code.c - the compiled kernel for %.*s, as the driver loads it. */\n",
+                  x->name, KL_STR_ARG(x->arch));
+    for (int i = 0; !err && i < x->n_variants; i++) err = add_code(&b, x, i, e);
+    *out = kl_buf_take(&b, x->arena);
+    return err;
+}
+
+static kl_str list_of_codes(const kli_export *x, const char *before, const char *after) {
+    kl_buf b = {0};
+    for (int i = 0; i < x->n_variants; i++)
+        kl_buf_printf(&b, "%s%s_code_%d%s", before, x->name, i, after);
+    return kl_buf_take(&b, x->arena);
+}
+
+static void codes_values(kli_values *v, const kli_export *x, kl_str arguments) {
+    code_texts t = {0};
+    kl_arena *a = x->arena;
+    if (x->kernel->surface->specialize)
+        for (int i = 0; i < x->n_variants; i++) add_decided(&t, v, x, i);
+    else
+        add_directed(&t, v, x, arguments);
+    kli_value_set(v, "n_codes", kl_arena_printf(a, "%d", x->n_variants));
+    kli_value_set(v, "codes", list_of_codes(x, "", ", "));
+    kli_value_set(v, "extern_codes", list_of_codes(x, "extern const unsigned char ", "[];\n"));
+    kli_value_set(v, "n_functions", kl_arena_printf(a, "%d", t.n_functions));
+    kli_value_set(v, "functions", kl_buf_take(&t.functions, a));
+    kli_value_set(v, "launchers", kl_buf_take(&t.launchers, a));
+    kli_value_set(v, "cases", kl_buf_take(&t.cases, a));
+    kli_value_set(v, "hidden", kl_buf_take(&t.hidden, a));
+    kli_value_set(v, "select", select_text(x));
 }
 
 kl_err kli_export_cuda(kli_export_files *out, const kli_export *x, kl_error *e) {
     kli_values v = {0};
-    kl_str code;
+    kl_str code, arguments = kli_launcher_values(&v, x);
     kl_arena *a = x->arena;
+    KL_ASSERT(x->n_variants >= 1 && x->arch.len);
     const kl_err err = code_text(&code, x, e);
     if (err) return err;
-    KL_ASSERT(x->artefact.ok && x->arch.len);
-    kli_launcher_values(&v, x);
+    const char *suffix = x->kernel->surface->suffix;
     kli_value_set(&v, "arch", x->arch);
-    kli_value_set(&v, "n_launches", kl_arena_printf(a, "%d", x->kernel->n_launches));
-    kli_value_set(&v, "entries", entries_text(x));
-    kli_value_set(&v, "maps", maps_text(x));
-    kli_value_set(&v, "sizes_of_launches", sizes_of_launches(x));
-    kli_value_set(&v, "calls", cuda_calls(x));
+    kli_value_set(&v, "source_name", kl_arena_printf(a, "kernel%s", suffix));
+    codes_values(&v, x, arguments);
     kli_files_add(out, kl_arena_printf(a, "%s.h", x->name), kli_template(&v, "cuda_header"));
     kli_files_add(out, kl_arena_printf(a, "%s.c", x->name), kli_template(&v, "cuda_launcher"));
     kli_files_add(out, kl_arena_printf(a, "%s_code.c", x->name), code);
-    kli_files_add(out, KL_S("kernel.cu"), x->kernel->source);
+    kli_files_add(out, kl_arena_printf(a, "kernel%s", suffix), x->kernel->source);
     kli_files_add(out, KL_S("Makefile"), kli_template(&v, "cuda_makefile"));
     return KL_OK;
 }

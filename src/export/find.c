@@ -10,8 +10,14 @@
 
 /* ---- verdict ----------------------------------------------------------------------------- */
 
+/* What was timed against its own export says nothing of what a user would run instead. */
+static bool is_of_an_export(const kl_verdict *v) {
+    return v->n_comparisons && kl_str_eq(v->comparisons[0].baseline, KL_S("its export"));
+}
+
 static bool is_wanted(const kl_verdict *v, const char *task, const char *workload) {
-    return v->outcome == KL_OUTCOME_PASS && (!task || kl_str_eq(v->task_hash, kl_str_of(task))) &&
+    return !is_of_an_export(v) && v->outcome == KL_OUTCOME_PASS &&
+           (!task || kl_str_eq(v->task_hash, kl_str_of(task))) &&
            (!workload || kl_str_eq(v->workload, kl_str_of(workload)));
 }
 
@@ -130,18 +136,27 @@ static void widen(kli_domain *d, const kl_task *t, const kl_workload *w) {
 
 /* As src/gate/check.c has it: the real shape, and of the tiny and the hidden ones those with its
  * data types for which the kernel has a plan. */
-kli_domain kli_export_domain(const kl_task *t, const kl_kernel *k, const kl_workload *w,
-                             const kl_device_limits *limits) {
-    kli_domain d = {0};
+int kli_export_shapes(const kl_workload **out, const kl_task *t, const kl_kernel *k,
+                      const kl_workload *w, const kl_device_limits *limits) {
+    int n = 0;
     kl_arena *scratch = kl_arena_new();
     kl_plan *plan = KL_NEW(scratch, kl_plan);
-    widen(&d, t, w);
-    for (int i = 0; i < t->n_workloads; i++) {
+    out[n++] = w;
+    for (int i = 0; i < t->n_workloads && n < KL_MAX_WORKLOADS; i++) {
         const kl_workload *shape = &t->workloads[i];
         if (shape == w || !kl_workload_fits(shape, k->surface->on) || !is_checked(shape, w, t))
             continue;
-        if (kli_kernel_plan(plan, k, t, shape, limits, kl_ignored()) == KL_OK) widen(&d, t, shape);
+        if (kli_kernel_plan(plan, k, t, shape, limits, kl_ignored()) == KL_OK) out[n++] = shape;
     }
     kl_arena_free(scratch);
+    return n;
+}
+
+kli_domain kli_export_domain(const kl_task *t, const kl_kernel *k, const kl_workload *w,
+                             const kl_device_limits *limits) {
+    const kl_workload *shapes[KL_MAX_WORKLOADS];
+    const int n = kli_export_shapes(shapes, t, k, w, limits);
+    kli_domain d = {0};
+    for (int i = 0; i < n; i++) widen(&d, t, shapes[i]);
     return d;
 }

@@ -7,6 +7,10 @@ static const kli_export_form EXPORT_FORMS[] = {
     {"flashinfer", "FlashInfer-Bench Solution and Trace", kli_export_flashinfer},
     {"torch", "Python package with a torch.library operator", kli_export_torch},
     {"kernelbench", "the same, behind a KernelBench ModelNew", kli_export_kernelbench},
+    {"triton", "Python package with the Triton kernel and its wrapper", kli_export_triton},
+    {"kernels", "repository of the Hugging Face package kernels", kli_export_kernels},
+    {"patch", "change of another tree that calls it, for git am", kli_export_patch},
+    {"tvm-ffi", "module for tvm_ffi.load_module", kli_export_tvm_ffi},
 };
 
 const kli_export_form *kli_export_form_each(int i) {
@@ -16,11 +20,15 @@ const kli_export_form *kli_export_form_each(int i) {
 /* ---- what cannot be exported ------------------------------------------------------------- */
 
 kl_err kli_export_fits_surface(const kl_kernel *k, kl_error *e) {
-    const unsigned families = KL_FAMILY_C | KL_FAMILY_CUDA;
-    if (k->surface->families & families) return KL_OK;
+    for (int i = 0; i < k->n_launches; i++)
+        for (int j = 0; j < k->launches[i].n_args; j++)
+            if (k->launches[i].args[j].joined)
+                return kl_fail(e, KL_EINVAL, k->path.ptr,
+                               "a launch joins arguments in one parameter, which no launcher does");
+    if (k->surface->families & (KL_FAMILY_C | KL_FAMILY_NVIDIA)) return KL_OK;
     kl_fail(e, KL_EINVAL, k->path.ptr, "a kernel of surface %s cannot be exported",
             k->surface->name);
-    return kl_hint(e, "those of c and cuda can: docs/how-to/export.md");
+    return kl_hint(e, "those of c, cuda, triton and tilelang can: docs/how-to/export.md");
 }
 
 static kl_str name_of_thing(const kli_export *x, int i) {

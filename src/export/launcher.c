@@ -3,7 +3,7 @@
  * A launcher evaluates a shape in the order of src/kernel/plan.c: axes, lets, requires, threads,
  * buffers.  Text of a task or of a kernel that ends up in a comment cannot end it (law 7).
  * SPDX-License-Identifier: Apache-2.0 */
-#include "export_impl.h"
+#include "cuda_impl.h"
 
 #include <string.h>
 
@@ -42,6 +42,8 @@ static const char *const EXPORT_TYPES[KL_DTYPE_END] = {
     [KL_F64] = "double",     [KL_F32] = "float",      [KL_F16] = "uint16_t", [KL_BF16] = "uint16_t",
     [KL_F8E4M3] = "uint8_t", [KL_F8E5M2] = "uint8_t", [KL_I64] = "int64_t",  [KL_I32] = "int32_t",
     [KL_I16] = "int16_t",    [KL_I8] = "int8_t",      [KL_U8] = "uint8_t",   [KL_BOOL] = "uint8_t"};
+
+const char *kli_element_type(kl_dtype t) { return EXPORT_TYPES[t]; }
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
@@ -88,36 +90,58 @@ static void tensor_parameter(kl_buf *b, const kli_export *x, int i) {
     parameter_shape(b, x, i);
 }
 
+static kl_str data_parameters(const kli_export *x) {
+    kl_buf b = {0};
+    const kl_str axes = axis_list(x, "int64_t ", false);
+    kl_buf_printf(&b, "%.*s%s", KL_STR_ARG(axes), axes.len ? "," : "");
+    for (int i = 0; i < x->task->n_tensors; i++) tensor_parameter(&b, x, i);
+    return kl_buf_take(&b, x->arena);
+}
+
 static kl_str parameters(const kli_export *x) {
     const bool device = kli_is_device_code(x);
     kl_buf b = {0};
     if (device) kl_buf_printf(&b, "const %s_module *module, CUstream stream, ", x->name);
-    const kl_str axes = axis_list(x, "int64_t ", false);
-    kl_buf_printf(&b, "%.*s%s", KL_STR_ARG(axes), axes.len ? "," : "");
-    for (int i = 0; i < x->task->n_tensors; i++) tensor_parameter(&b, x, i);
+    kl_buf_add(&b, data_parameters(x));
     kl_buf_printf(&b, "\n    %s workspace, size_t workspace_bytes",
                   device ? "CUdeviceptr" : "void *");
     return kl_buf_take(&b, x->arena);
 }
 
-static kl_str parameter_names(const kli_export *x) {
+/* The same without module and workspace, whose caller has none; the comma of the last tensor stands
+ * before its comment. */
+static kl_str site_parameters(const kli_export *x) {
+    const kl_str all = data_parameters(x);
+    char *text = KL_ARRAY(x->arena, char, all.len + 1);
+    memcpy(text, all.ptr, all.len);
+    const char *last = NULL;
+    for (const char *at = text; (at = strstr(at, ", /*")); at++) last = at;
+    if (last) text[last - text] = ' ';
+    return kl_arena_printf(x->arena, "%s%s", kli_is_device_code(x) ? "CUstream stream, " : "",
+                           text);
+}
+
+static kl_str data_names(const kli_export *x) {
     kl_buf b = {0};
-    if (kli_is_device_code(x)) kl_buf_printf(&b, "module, stream, ");
     const kl_str axes = axis_list(x, "", false);
     kl_buf_printf(&b, "%.*s%s", KL_STR_ARG(axes), axes.len ? ", " : "");
     for (int i = 0; i < x->task->n_tensors; i++)
         kl_buf_printf(&b, "%s, ", kli_export_name(x->arena, x->task->tensors[i].name).ptr);
-    kl_buf_printf(&b, "workspace, workspace_bytes");
     return kl_buf_take(&b, x->arena);
+}
+
+static kl_str parameter_names(const kli_export *x) {
+    return kl_arena_printf(x->arena, "%s%sworkspace, workspace_bytes",
+                           kli_is_device_code(x) ? "module, stream, " : "", data_names(x).ptr);
 }
 
 /* ---- header ------------------------------------------------------------------------------ */
 
-static kl_str sizes_text(const kli_export *x) {
+static kl_str sizes_text(const kli_export *x, const char *before) {
     kl_buf b = {0};
     for (int i = 0; i < x->task->n_axes; i++) {
         if (!is_parameter(x, i)) continue;
-        kl_buf_printf(&b, "%s%s %lld to %lld", b.len ? ", " : ",\n * ",
+        kl_buf_printf(&b, "%s%s %lld to %lld", b.len ? ", " : before,
                       comment_text(x->arena, x->task->axes[i].name), (long long)x->domain.least[i],
                       (long long)x->domain.most[i]);
     }
@@ -150,13 +174,20 @@ void kli_header_values(kli_values *v, const kli_export *x) {
                                                                      : x->task->name)));
     kli_value_set(v, "notes", notes_text(x));
     kli_value_set(v, "shapes", number_text(a, x->domain.shapes));
-    kli_value_set(v, "sizes", sizes_text(x));
-    kli_value_set(v, "licence", kli_export_licence(x->kernel->source));
+    kli_value_set(v, "sizes", sizes_text(x, ",\n * "));
+    const kl_str licence = kli_export_licence(x->kernel->source);
+    kli_value_set(v, "licence", licence);
+    kli_value_set(v, "licence_tag",
+                  kl_str_eq(licence, KL_S("NOASSERTION")) ? KL_S("unknown") : licence);
+    kli_value_set(v, "sizes_inline", sizes_text(x, ", "));
     kli_value_set(v, "alignment", kli_is_device_code(x) ? KL_S("256") : KL_S("64"));
     kli_value_set(v, "axes_or_void", axes.len ? axes : KL_S("void"));
     kli_value_set(v, "comma_axes", axis_list(x, "int64_t ", true));
     kli_value_set(v, "comma_axes_names", axis_list(x, "", true));
+    kli_value_set(v, "axes_names", axis_list(x, "", false));
     kli_value_set(v, "parameters", parameters(x));
+    kli_value_set(v, "site_parameters", site_parameters(x));
+    kli_value_set(v, "site_names", data_names(x));
     kli_value_set(v, "names", parameter_names(x));
 }
 
@@ -273,10 +304,12 @@ static const kl_let *real_let(const kli_export *x, kl_str name) {
     return NULL;
 }
 
-/* A function of C takes what is narrower than an int as one; a launch takes its bytes. */
+/* A function of C takes what is narrower than an int as one, and so does a kernel in Python; a
+ * launch of CUDA takes its bytes. */
 static kl_str scalar_type(const kli_export *x, int tensor) {
     const kl_dtype t = x->workload->dtypes[tensor];
-    const bool narrow = kl_dtype_bytes(t) < 4 && !kli_is_device_code(x);
+    const bool narrow =
+        kl_dtype_bytes(t) < 4 && (!kli_is_device_code(x) || x->kernel->surface->specialize);
     return narrow ? KL_S("int32_t") : kl_str_of(EXPORT_TYPES[t]);
 }
 
@@ -315,7 +348,7 @@ kl_str kli_argument(const kli_export *x, const kl_arg *arg) {
     return kl_arena_printf(a, "klx_i32(&p->bad, %s)", kli_expression(x, name).ptr);
 }
 
-static kl_str reals_text(const kli_export *x) {
+kl_str kli_reals_text(const kli_export *x) {
     kl_buf b = {0};
     for (int i = 0; i < x->kernel->n_lets; i++) {
         const kl_let *let = &x->kernel->lets[i];
@@ -327,17 +360,19 @@ static kl_str reals_text(const kli_export *x) {
     return kl_buf_take(&b, x->arena);
 }
 
+void kli_add_argument(kl_buf *b, const kli_export *x, int launch, int j, const kl_arg *arg) {
+    const kl_str type = kli_argument_type(x, arg);
+    if (kl_str_eq(type, KL_S("CUtensorMap"))) return; /* encoded by its own name */
+    kl_buf_printf(b, "    %.*s%sarg_%d_%d = %s;\n", KL_STR_ARG(type),
+                  kl_str_ends(type, KL_S("*")) ? "" : " ", launch, j, kli_argument(x, arg).ptr);
+}
+
 static kl_str arguments_text(const kli_export *x) {
     kl_buf b = {0};
-    kl_buf_add(&b, reals_text(x));
+    kl_buf_add(&b, kli_reals_text(x));
     for (int i = 0; i < x->kernel->n_launches; i++)
-        for (int j = 0; j < x->kernel->launches[i].n_args; j++) {
-            const kl_arg *arg = &x->kernel->launches[i].args[j];
-            const kl_str type = kli_argument_type(x, arg);
-            if (kl_str_eq(type, KL_S("CUtensorMap"))) continue; /* encoded by its own name */
-            kl_buf_printf(&b, "    %.*s%sarg_%d_%d = %s;\n", KL_STR_ARG(type),
-                          kl_str_ends(type, KL_S("*")) ? "" : " ", i, j, kli_argument(x, arg).ptr);
-        }
+        for (int j = 0; j < x->kernel->launches[i].n_args; j++)
+            kli_add_argument(&b, x, i, j, &x->kernel->launches[i].args[j]);
     return kl_buf_take(&b, x->arena);
 }
 
@@ -354,7 +389,7 @@ static kl_str pointers_text(const kli_export *x) {
     return kl_buf_take(&b, x->arena);
 }
 
-void kli_launcher_values(kli_values *v, const kli_export *x) {
+kl_str kli_launcher_values(kli_values *v, const kli_export *x) {
     kli_header_values(v, x);
     const kl_str evaluate = evaluate_text(x);
     kli_value_set(v, "members", plan_members(x));
@@ -363,7 +398,7 @@ void kli_launcher_values(kli_values *v, const kli_export *x) {
                   kl_arena_printf(x->arena, "%s%s",
                                   x->kernel->threads.text.len ? "#include <omp.h>\n" : "",
                                   strstr(evaluate.ptr, "sysconf(") ? "#include <unistd.h>\n" : ""));
-    kli_value_set(v, "arguments", arguments_text(x));
     kli_value_set(v, "pointers", pointers_text(x));
     kli_value_set(v, "checked", kli_template(v, "checked"));
+    return x->kernel->surface->specialize ? (kl_str){0} : arguments_text(x);
 }

@@ -20,6 +20,8 @@ static const char *const CTYPES[KL_DTYPE_END] = {
     [KL_I16] = "int16", [KL_I8] = "int8", [KL_U8] = "uint8", [KL_BOOL] = "uint8"};
 // clang-format on
 
+const char *kli_torch_type(kl_dtype t) { return TORCH_TYPES[t]; }
+
 static const char *python_name(const kli_export *x, kl_str name) {
     return kli_export_name(x->arena, name).ptr;
 }

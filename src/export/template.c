@@ -54,7 +54,11 @@ static size_t template_placeholder(kl_str s, kl_str *name) {
 }
 
 kl_str kli_template(const kli_values *v, const char *name) {
-    kl_str rest = template_text(name), key = {0};
+    return kli_template_of(v, template_text(name));
+}
+
+kl_str kli_template_of(const kli_values *v, kl_str rest) {
+    kl_str key = {0};
     kl_buf b = {0};
     while (rest.len) {
         const char *brace = memchr(rest.ptr, '{', rest.len);

@@ -406,7 +406,8 @@ static kl_err run_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t l
 
 static kl_err check_set(kli_evaluation *c, kli_problem *s, uint32_t set, int64_t least, bool twice,
                         kli_check_outcome *f, kl_error *e) {
-    const kl_err err = run_set(c, s, set, least, twice, f, e);
+    kl_err err = run_set(c, s, set, least, twice, f, e);
+    if (!err && f->ok) err = kli_through_check(c, s, set, f, e);
     kli_problem_hide_slot(s, c, set, set % s->n_slots);
     return err;
 }

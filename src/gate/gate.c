@@ -396,6 +396,7 @@ kl_err kli_evaluation_start_trusted(kli_evaluation *c, kl_error *e) {
 static kl_err start_actors(kli_evaluation *c, kl_error *e) {
     kl_err err = kli_executable_restart(&c->candidate, c, e);
     if (!err) err = kli_evaluation_start_trusted(c, e);
+    if (!err) err = kli_through_start(c, e);
     if (!err) kli_next_begin(c);
     kli_evaluation_stage_end(c, "prepare");
     return err;

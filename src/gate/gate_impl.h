@@ -174,6 +174,7 @@ typedef struct kli_evaluation {
     kli_executable *oracle;       /* borrowed from the gate */
     kli_executable *naive_kernel; /* the task's naive kernel: its error is what the budget
                                      multiplies; NULL: none */
+    kli_executable *through;      /* of opts->through, borrowed from the gate; NULL: none */
     bool answers_here;            /* somebody else than compare.c reads what the oracle says */
     uint64_t root;                /* of the inputs; written into the verdict */
     kl_stream
@@ -392,6 +393,12 @@ bool kli_compare_topk(kl_check_result *out, kl_arena *a, const kl_plan *plan, in
                       kl_dtype want_type, const void *want_values, const void *ranked);
 
 /* profile.c */
+#define KLI_THROUGH_NAME                                                                           \
+    "its export" /* as a verdict's baseline; src/export/find.c passes over it */
+/* through.c; both do nothing without opts->through.  Errors: KL_EBASELINE: it cannot be loaded. */
+kl_err kli_through_start(kli_evaluation *c, kl_error *e);
+kl_err kli_through_check(kli_evaluation *c, kli_problem *s, uint32_t set, kli_check_outcome *f,
+                         kl_error *e);
 void kli_profile_prepare(kli_evaluation *c); /* start the baseline's process ahead */
 kl_err kli_profile(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, kl_error *e);
 

@@ -31,8 +31,8 @@ static bool wanted(const kl_gate_opts *o, const kl_baseline *b, int taken) {
 void kli_profile_prepare(kli_evaluation *c) {
     kli_executable *executable = NULL;
     kl_str why_not;
-    for (int i = 0;
-         i < c->task->n_baselines && !executable && !c->opts->against && !c->opts->check_only;
+    for (int i = 0; i < c->task->n_baselines && !executable && !c->opts->against &&
+                    !c->opts->through && !c->opts->check_only;
          i++) {
         const kl_baseline *b = &c->task->baselines[i];
         if ((b->on != KL_ON_ANY && b->on != c->backend->on) || !wanted(c->opts, b, 0)) continue;
@@ -115,6 +115,16 @@ static kl_err reference_baseline(kli_evaluation *c, kli_problem *real, kli_check
     if (c->task->n_baselines || (requested && strcmp(requested, "all") != 0)) return KL_OK;
     const kl_str script = kli_evaluation_python_script(c, (kl_str){0}, e);
     return script.len ? one_baseline(c, real, KL_S("reference"), script, f, e) : KL_OK;
+}
+
+/* The kernel against its own export. */
+static kl_err compare_through(kli_evaluation *c, kli_problem *real, kli_check_outcome *f,
+                              kl_error *e) {
+    kl_verdict *v = c->verdict;
+    const kl_err err =
+        kli_benchmark_compare(c, real, c->through, &v->comparisons[v->n_comparisons], f, e);
+    if (!err && f->ok) v->n_comparisons++;
+    return err;
 }
 
 static kl_err each_baseline(kli_evaluation *c, kli_problem *real, kli_check_outcome *f,
@@ -216,8 +226,9 @@ kl_err kli_profile(kli_evaluation *c, kli_problem *real, kli_check_outcome *f, k
     kl_verdict *v = c->verdict;
     cpu_set_t old;
     kli_leave_core(kli_runner_core(c->gate, c->backend, &real->plan), &old);
-    kl_err err =
-        c->opts->against ? compare_with_opponent(c, real, f, e) : each_baseline(c, real, f, e);
+    kl_err err = c->through         ? compare_through(c, real, f, e)
+                 : c->opts->against ? compare_with_opponent(c, real, f, e)
+                                    : each_baseline(c, real, f, e);
     if (!err && f->ok &&
         v->n_comparisons ==
             0) { /* no baseline: a comparison with itself gives the time and the floor */
