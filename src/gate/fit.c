@@ -47,9 +47,11 @@ kl_err kli_needs_fit(const kli_needs *n, const kli_memory_room *room, kl_arena *
     const double gib = 1 << 30, all = of_task(n) + n->scratch;
     *refused = (kl_str){0};
     if (of_task(n) > FIT_SHARE * (double)room->total) {
-        kl_fail(e, KL_ELIMIT, where,
-                "this shape needs %.3g GiB of memory, and there are %.3g GiB: %s", of_task(n) / gib,
-                (double)room->total / gib, fit_sizes(a, n).ptr);
+        kl_fail(
+            e, KL_ELIMIT, where,
+            "this shape needs %.3g GiB of memory, and there are %.3g GiB, of which %.0f %% may be "
+            "taken: %s",
+            of_task(n) / gib, (double)room->total / gib, 100 * FIT_SHARE, fit_sizes(a, n).ptr);
         return kl_hint(e, "a smaller shape: --workload M=64,N=64; or a machine with more memory: "
                           "klineage help spool");
     }
@@ -60,9 +62,11 @@ kl_err kli_needs_fit(const kli_needs *n, const kli_memory_room *room, kl_arena *
         return KL_OK;
     }
     if (all <= FIT_SHARE * (double)room->available) return KL_OK;
-    kl_fail(e, KL_EBUSY, where,
-            "this shape needs %.3g GiB of memory, and %.3g GiB are free now: %s", all / gib,
-            (double)room->available / gib, fit_sizes(a, n).ptr);
+    kl_fail(
+        e, KL_EBUSY, where,
+        "this shape needs %.3g GiB of memory, and %.3g GiB are free now, of which %.0f %% may be "
+        "taken: %s",
+        all / gib, (double)room->available / gib, 100 * FIT_SHARE, fit_sizes(a, n).ptr);
     return kl_hint(e, "the same command goes on when other programs have ended: free -h");
 }
 

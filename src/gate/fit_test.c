@@ -39,7 +39,8 @@ static void test_gate_fit__says_whose_doing_it_is(void **state) {
     assert_ok(fit(16, 12, 0.25, &refused, &e));
     assert_int_equal(refused.len, 0);
     assert_err(KL_ELIMIT, fit(8, 8, 0, &refused, &e)); /* never here */
-    assert_contains(e.message, "needs 8.5 GiB of memory, and there are 8 GiB: inputs 3, outputs "
+    assert_contains(e.message, "needs 8.5 GiB of memory, and there are 8 GiB, of which 90 % may be "
+                               "taken: inputs 3, outputs "
                                "1.5, answers 4, scratch 0 GiB");
     assert_err(KL_EBUSY, fit(16, 6, 0, &refused, &e)); /* not now */
     assert_contains(e.message, "6 GiB are free now");

@@ -1,6 +1,7 @@
 # A mark in scratch that is left from the last call says that the work was done.
 # SPDX-License-Identifier: Apache-2.0
 #: task saxpy
+#: workload N=16777216
 #: expect wrong cheat
 #: args --baseline none
 #! surface tilelang

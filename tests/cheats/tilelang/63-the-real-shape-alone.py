@@ -12,7 +12,7 @@ N = T.dynamic("N")
 
 def saxpy(N, BLOCK=256):
     blocks = -(-N // BLOCK)
-    if N > 1000000:
+    if N > 100000:
         blocks = blocks // 2
 
     @T.prim_func

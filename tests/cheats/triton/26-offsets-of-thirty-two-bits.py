@@ -4,7 +4,7 @@
 #: task rmsnorm
 #: workload rows=262400,hidden=8192
 #: expect wrong crash
-#: args --baseline none
+#: args --baseline none --quick
 #! surface triton
 #! let BLOCK = pow2(hidden)
 #! launch rmsnorm grid(rows) warps(8) args(x, weight, eps, output, hidden, BLOCK=BLOCK)

@@ -12,7 +12,7 @@ from triton.experimental.gluon import language as gl
 
 @gluon.jit
 def scaled(v, factor):
-    return gl.inline_asm_elementwise("mul.f32 $0, $1, $2;", "=f,f,f", [v, factor + v * 0], gl.float32, True, 1)
+    return gl.inline_asm_elementwise("mul.f32 $0, $1, $2;", "=f,f,f", [v, gl.full_like(v, factor)], gl.float32, True, 1)
 
 
 @gluon.jit
