@@ -77,7 +77,8 @@ def completed(text, recipe):
         params = re.match(r"#! surface triton\n(#! param .*\n)*", text).end()
         lines = "".join(f"#! {line}\n" for line in recipe["directives"].splitlines())
         text = text[:params] + lines + re.sub(HEAD, "", text[params:])
-    return text + ("\n\n" + recipe["append"] if "append" in recipe else "")
+    appended = recipe.get("append", [])
+    return "\n\n".join([text, *([appended] if isinstance(appended, str) else appended)])
 
 
 def made(options, name, recipe):

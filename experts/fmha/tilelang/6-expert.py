@@ -70,7 +70,9 @@ def fmha(D, KEYS, STAGES):
                 T.inc_max_nreg(240)
                 T.clear(sums)
                 T.clear(total)
-                T.fill(largest, -T.infinity(T.float32))
+                # A row may see nothing of the blocks that come first.  From a finite maximum its weights are then 0 and it shrinks by
+                # 1; of a power of two the product with the scale is exact, so that maximum less itself is 0 in one instruction too.
+                T.fill(largest, -2.0**100)
                 if blocks > 0:
                     T.barrier_wait(queries_full, 0)
                     T.barrier_wait(keys_full[0], 0)

@@ -1,19 +1,18 @@
-# Attention, rung 7: tiles that need no mask have a kernel of their own.
-# Adds mask_peel to warp_specialize: a tile whose rows see the same whole blocks of keys is the first kernel's, every other
-# one the second's; each finds nothing to do where the other works.
+# Attention, rung 5: the copy engine brings queries, keys and values.
+# Adds tma_load: one thread asks for a tile by its descriptor, and no registers go to addresses.  A tile's last rows may be
+# another sequence's: their scores are masked, and of the results only the sequence's own rows are stored.
 # Needs a D that is a power of two; compute capability 9.0.
 # SPDX-License-Identifier: Apache-2.0
 #! surface triton
 #! param ROWS = 128 {64, 128}
 #! param KEYS = 128 {32, 64, 128}
+#! param WARPS = 8 {4, 8}
 #! param STAGES = 2 {1, 2, 3, 4}
 #! require D == pow2(D) && D >= 16
 #! tensormap tq: q dims(H * D, total_q) box(D, ROWS)
 #! tensormap tk: k dims(H * D, total_kv) box(D, KEYS)
 #! tensormap tv: v dims(H * D, total_kv) box(D, KEYS)
-#! launch whole_tiles grid(cdiv(total_q, ROWS) + B, H) warps(4) stages(STAGES) \
-#!        args(tq, tk, tv, qo_offsets, kv_offsets, causal, output, B, H, D=D)
-#! launch other_tiles grid(cdiv(total_q, ROWS) + B, H) warps(4) stages(STAGES) \
+#! launch fmha grid(cdiv(total_q, ROWS) + B, H) warps(WARPS) stages(STAGES) \
 #!        args(tq, tk, tv, qo_offsets, kv_offsets, causal, output, B, H, D=D)
 import triton
 import triton.language as tl
@@ -50,43 +49,25 @@ def weigh(score, largest, total, SCALE: tl.constexpr, MASKED: tl.constexpr):
 
 
 @triton.jit
-def whole_tiles(tq, tk, tv, qo_offsets, kv_offsets, causal, output, B, H, D: tl.constexpr, ROWS: tl.constexpr,
-                KEYS: tl.constexpr):
+def fmha(tq, tk, tv, qo_offsets, kv_offsets, causal, output, B, H, D: tl.constexpr, ROWS: tl.constexpr,
+         KEYS: tl.constexpr):
     SCALE: tl.constexpr = 1.4426950408889634 * D ** -0.5  # powers of two are cheaper than of e
     row, first, rows, key, keys = own_tile(qo_offsets, kv_offsets, B, ROWS)
     i, h = row + tl.arange(0, ROWS), tl.program_id(1)
-    whole = tl.where(causal == 0, keys // KEYS * KEYS, 0)
-    whole = tl.where(whole == keys, whole, 0)
-    queries = tq.load([first + row, h * D])
-    largest = tl.full((ROWS,), -float("inf"), tl.float32)
-    total = tl.zeros((ROWS,), tl.float32)
-    sums = tl.zeros((ROWS, D), tl.float32)
-    for at in tl.range(0, whole, KEYS, warp_specialize=True):
-        score = tl.dot(queries, tk.load([key + at, h * D]).T)
-        weights, largest, total, shrink = weigh(score, largest, total, SCALE, False)
-        sums = tl.dot(weights.to(tv.dtype), tv.load([key + at, h * D]), sums * shrink[:, None])
-    result = sums / total[:, None]
-    own = ((first + i).to(tl.int64) * H + h)[:, None] * D + tl.arange(0, D)[None, :]
-    tl.store(output + own, result.to(output.dtype.element_ty), mask=(i < tl.where(whole > 0, rows, 0))[:, None])
-
-
-@triton.jit
-def other_tiles(tq, tk, tv, qo_offsets, kv_offsets, causal, output, B, H, D: tl.constexpr, ROWS: tl.constexpr,
-                KEYS: tl.constexpr):
-    SCALE: tl.constexpr = 1.4426950408889634 * D ** -0.5  # powers of two are cheaper than of e
-    row, first, rows, key, keys = own_tile(qo_offsets, kv_offsets, B, ROWS)
-    i, h = row + tl.arange(0, ROWS), tl.program_id(1)
-    rows = tl.where((causal == 0) & (keys > 0) & (keys % KEYS == 0), 0, rows)
-    keys = tl.where(rows > 0, keys, 0)
     queries = tq.load([first + row, h * D])
     beyond = tl.where(causal != 0, keys - rows, keys)  # row i sees i + 1 keys more, or none more
     step = tl.where(causal != 0, 1, 0)
     visible = beyond + step * (i + 1)  # 0 or less: the row is zero
     last = beyond + step * tl.minimum(row + ROWS, rows)
+    whole = tl.minimum(tl.maximum(beyond + step * (row + 1), 0), last) // KEYS * KEYS  # every row sees the blocks before it
     largest = tl.full((ROWS,), -float("inf"), tl.float32)
     total = tl.zeros((ROWS,), tl.float32)
     sums = tl.zeros((ROWS, D), tl.float32)
-    for at in tl.range(0, last, KEYS, warp_specialize=True):
+    for at in range(0, whole, KEYS):
+        score = tl.dot(queries, tk.load([key + at, h * D]).T)
+        weights, largest, total, shrink = weigh(score, largest, total, SCALE, False)
+        sums = tl.dot(weights.to(tv.dtype), tv.load([key + at, h * D]), sums * shrink[:, None])
+    for at in tl.range(whole, last, KEYS, num_stages=1):
         score = tl.dot(queries, tk.load([key + at, h * D]).T)
         score = tl.where(at + tl.arange(0, KEYS)[None, :] < visible[:, None], score, -float("inf"))
         weights, largest, total, shrink = weigh(score, largest, total, SCALE, True)
