@@ -311,8 +311,8 @@ static bool precompile(kl_verdict *v, kl_arena *a, const char *dir, const kl_tas
     if (!b || kl_device_target(&p.device, a, b->id, o->arch, kl_ignored())) return false;
     p.compile.cache_dir = kli_fs_join(a, dir, "cache").ptr;
     p.compile.carried = true;
-    p.workload = kl_task_workload(t, kl_str_of(o->workload), b->on);
-    if (!p.workload) p.workload = kl_task_workload(t, (kl_str){0}, b->on);
+    /* No such shape: the worker's verdict says so. */
+    if (kl_workload_wanted(&p.workload, a, t, o->workload, b->on, kl_ignored())) p.workload = NULL;
     /* A no counts where the other host's device was named, and where it is the compiler's word: not
      * for code for a CPU, which is compiled for this one, and not when time ran out. */
     const bool settles = b->on == KL_ON_GPU && o->arch;

@@ -79,28 +79,6 @@ static void reject_candidate(kli_evaluation *c, kl_outcome outcome, kl_str why, 
 
 /* ---- before anything runs ---------------------------------------------------------------- */
 
-static const kl_workload *choose_workload(kl_arena *a, const kl_task *t, const char *wanted,
-                                          kl_host_kind on, kl_error *e) {
-    const kl_workload *w = kl_task_workload(t, kl_str_of(wanted), on);
-    if (w) return w;
-    if (wanted && strchr(wanted, '=')) {
-        const kl_workload *base = kl_task_workload(t, (kl_str){0}, on);
-        kl_workload *made = NULL;
-        if (base && !kl_workload_with_axes(&made, a, t, base, kl_str_of(wanted), e)) return made;
-        if (base) return NULL;
-    }
-    kl_buf labels = {0};
-    for (int i = 0; i < t->n_workloads; i++)
-        if (!t->workloads[i].hidden && kl_workload_fits(&t->workloads[i], on))
-            kl_buf_printf(&labels, " %.*s", KL_STR_ARG(t->workloads[i].label));
-    kl_fail(e, KL_ENOENT, t->name.ptr, "no workload '%s' for a %s", wanted ? wanted : "(default)",
-            on == KL_ON_GPU ? "gpu" : "cpu");
-    kl_hint(e, "workloads of this task here:%s; or give axes: --workload \"M=64,N=64\"",
-            labels.ptr ? labels.ptr : " none");
-    kl_buf_fini(&labels);
-    return NULL;
-}
-
 /* Device code that reaches host memory reaches its runner's, which is not confined: less than
  * native code in a sandbox. */
 char kli_assurance_of(const kl_kernel *k, const kl_backend *b, const kl_device *d,
@@ -279,8 +257,7 @@ kl_err kli_evaluation_place(kli_evaluation *c, kl_gate_opts *opts, kl_error *e) 
     if (opts->threads <= 0) opts->threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
     const kl_err err = choose_backend(c, e);
     if (err) return err;
-    c->workload = choose_workload(c->arena, c->task, opts->workload, c->backend->on, e);
-    return c->workload ? KL_OK : e->code;
+    return kl_workload_wanted(&c->workload, c->arena, c->task, opts->workload, c->backend->on, e);
 }
 
 /* ---- the task's own kernels -------------------------------------------------------------- */

@@ -385,3 +385,26 @@ kl_err kl_workload_with_axes(kl_workload **out, kl_arena *a, const kl_task *t,
     *out = w;
     return kli_workload_complete(w, t, e);
 }
+
+kl_err kl_workload_wanted(const kl_workload **out, kl_arena *a, const kl_task *t, const char *wanted,
+                          kl_host_kind on, kl_error *e) {
+    const kl_workload *base = kl_task_workload(t, (kl_str){0}, on);
+    kl_workload *made = NULL;
+    *out = kl_task_workload(t, kl_str_of(wanted), on);
+    if (*out) return KL_OK;
+    if (base && wanted && strchr(wanted, '=')) {
+        const kl_err err = kl_workload_with_axes(&made, a, t, base, kl_str_of(wanted), e);
+        if (!err) *out = made;
+        return err;
+    }
+    kl_buf labels = {0};
+    for (int i = 0; i < t->n_workloads; i++)
+        if (!t->workloads[i].hidden && kl_workload_fits(&t->workloads[i], on))
+            kl_buf_printf(&labels, " %.*s", KL_STR_ARG(t->workloads[i].label));
+    kl_fail(e, KL_ENOENT, t->name.ptr, "no workload '%s' for a %s", wanted ? wanted : "(default)",
+            on == KL_ON_GPU ? "gpu" : "cpu");
+    kl_hint(e, "workloads of this task here:%s; or give axes: --workload \"M=64,N=64\"",
+            labels.ptr ? labels.ptr : " none");
+    kl_buf_fini(&labels);
+    return KL_ENOENT;
+}
