@@ -238,6 +238,7 @@ static void *lease_keep(void *lease) {
         kl_err err = own ? KL_OK : kli_store_open(&own, l->ops, l->where, &why);
         if (!err) err = with_own(own, l, put_lease, &why);
         if (err) kli_debug("lease %s: %s", l->name, why.message);
+        if (own) own->ops->detach(own->self); /* a server has places for few at a time */
     }
     kl_store_close(own);
     return NULL;
@@ -287,7 +288,7 @@ static kl_err new_lease(kl_lease **out, kl_store *s, const char *name, int64_t m
     kl_lease *l = calloc(1, sizeof *l);
     if (!l) kl_oom(sizeof *l);
     *l = (kl_lease){.store = s, .ops = s->ops, .milliseconds = milliseconds};
-    l->where = strdup(s->where);
+    l->where = strdup(s->place);
     l->name = strdup(name);
     l->owner = strdup(owner_text(scratch, &me).ptr);
     if (!l->where || !l->name || !l->owner) kl_oom(sizeof *l);
