@@ -10,12 +10,22 @@
 #ifndef KL_STORE_MEMBERS_H
 #define KL_STORE_MEMBERS_H
 #include "base/fs.h"
-#include "store/server.h"
 #include "base/hash.h"
 #include "kit/kit.h"
+#include "kit/server.h"
 #include "store/store_impl.h"
+#include <stdlib.h>
 
 extern const kli_store_ops kli_memory; /* memory_member.c */
+
+/* The URL of a database that is fresh. */
+static inline const char *fresh_database(void) {
+    static int n;
+    const char *url =
+        kit_server_ask(kl_arena_printf(arena, "database test%d", ++n).ptr);
+    assert_contains(url, "postgresql://");
+    return url;
+}
 
 /* What each test begins with: a fresh journal at `path` in the test's folder, open as `s`. */
 static const char *dir, *path;
@@ -32,7 +42,7 @@ static inline int set_up_member(void **state, const kli_store_ops *ops) {
     kit_set_up(state);
     member = ops;
     dir = kit_folder();
-    path = ops == &kli_postgresql ? server_database(arena) : kit_path("klineage.db");
+    path = ops == &kli_postgresql ? fresh_database() : kit_path("klineage.db");
     s = opened();
     return 0;
 }
@@ -67,7 +77,7 @@ static inline int choose_members(void) {
         return 0;
     }
     cmocka_set_test_filter("* over postgresql");
-    return server_start() ? 0 : 77;
+    return kit_server_start("postgresql.py", NULL) ? 0 : 77;
 }
 
 #define RUN_MEMBERS(tests) (choose_members() ? 77 : cmocka_run_group_tests(tests, NULL, NULL))
