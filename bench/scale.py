@@ -6,7 +6,7 @@
 Four tasks x TRIALS tracks of PROPOSALS independent proposals each, from `mutate:1`, which costs nothing and answers the same request
 alike.  The start kernels are judged once, before, since their times are in what the model is asked; all runs begin with these four
 verdicts in their spool.  Else each has a fresh journal, spool and cache, and each worker a core of its own while there are enough.
-A run that SECONDS cut off, shared out by the work that is left, counts for what it came to.
+A run that SECONDS cut off counts for what it came to.
 
 The table is what does not hang on a clock: of each track its proposals in order, each with its kernel and whether it compiled, was
 right, or was refused.  `differ` counts the rows on which two runs disagree, over those that both have.  Whether a proposal was
@@ -29,6 +29,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+RESERVED = 0.25  # of the time, for each run that is still to come
 TASKS = ("softmax", "rmsnorm", "layernorm", "gemm")
 FILE = """schema: klineage/experiment
 version: 1
@@ -47,7 +48,7 @@ UNTIMED = {"unstable": "pass", "pass": "pass"}  # an unstable kernel passed ever
 
 def plan(options, folder):
     path = folder / "experiment.yaml"
-    lines = "\n".join(f"  - {{task: {task}, workload: tiny}}" for task in TASKS)
+    lines = "\n".join(f"  - {{task: {task}, workload: tiny}}" for task in options.tasks)
     path.write_text(FILE.format(trials=options.trials, proposals=options.proposals, workloads=lines))
     return path
 
@@ -64,18 +65,27 @@ def start_workers(options, folder, n):
 def command(options, folder, *more):
     """What is typed, and its environment."""
     words = [options.bin / "klineage", "experiment", plan(options, folder), "--spool", folder / "spool", "--store", folder / "journal.db",
-             "--jobs", str(4 * options.trials), "--json", "--quiet", *more]
+             "--jobs", str(len(options.tasks) * options.trials), "--json", "--quiet", *more]
     return [str(w) for w in words], dict(os.environ, KLINEAGE_CACHE=str(folder / "cache"))
 
 
 def judge_starts(options, folder):
-    """A spool in which the start kernels are done."""
+    """A spool in which the start kernels are done, each with a time that settled."""
     words, environment = command(options, folder, "--once")
-    asked = subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True)
-    if asked.returncode != 11:
-        sys.exit(f"nothing is pending: {asked.returncode}\n{asked.stderr[-2000:]}")
-    subprocess.run([options.bin / "klineage-worker", "--spool", folder / "spool"], check=True, capture_output=True, env=environment)
-    return folder / "spool"
+    done = folder / "spool" / "done"
+    for _ in range(20):
+        asked = subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True)
+        if asked.returncode != 11:
+            sys.exit(f"nothing is pending: {asked.returncode}\n{asked.stderr[-2000:]}")
+        subprocess.run([options.bin / "klineage-worker", "--spool", folder / "spool"], check=True, capture_output=True, env=environment)
+        unstable = [job for job in done.iterdir() if json.loads((job / "verdict.json").read_text())["outcome"] == "unstable"]
+        if not unstable and len(list(done.iterdir())) == len(options.tasks):
+            return folder / "spool"
+        for job in unstable:
+            shutil.rmtree(job)
+        for journal in folder.glob("journal.db*"):
+            journal.unlink()
+    sys.exit("the start kernels have no time that settles: this machine is too busy")
 
 
 def run(options, starts, n, seconds):
@@ -117,12 +127,18 @@ def rounded(values):
     return [round(v, 4) for v in values]
 
 
+def middle(values):
+    return {"median": round(statistics.median(values), 4), "mean": round(statistics.fmean(values), 4)} if values else None
+
+
 def collect(folder, known, n, wall, whole, controller_s):
     db = sqlite3.connect(folder / "journal.db")
     jobs = {i: (put, answered, gate) for i, put, answered, gate in jobs_of(folder, known)}
     table, calls = {}, {}
     for track, at, text in db.execute("SELECT track, n, json FROM step ORDER BY track, n"):
         step = json.loads(text)
+        if step["phase"] == "end":
+            continue  # which of them is the best is a measurement
         table[f"{track} {at}"] = [step["kernel"], UNTIMED.get(step["outcome"], step["outcome"])]
         calls[f"{track} {at}"] = step["call"]
     turnarounds, judged = [], 0
@@ -130,6 +146,8 @@ def collect(folder, known, n, wall, whole, controller_s):
         answers = [jobs[answer] for _, answer in rows if answer in jobs]
         judged += len(answers)
         turnarounds += [later[0] - earlier[1] for earlier, later in zip(answers, answers[1:]) if later[0] > earlier[1]]
+    if not jobs:
+        sys.exit(f"{n} workers judged nothing in {wall:.0f} s")
     first, last = min(put for put, _, _ in jobs.values()), max(answered for _, answered, _ in jobs.values())
     gate = sorted(seconds for _, _, seconds in jobs.values())
     charges = db.execute("SELECT count(*), count(DISTINCT effect) FROM charge").fetchone()
@@ -141,8 +159,7 @@ def collect(folder, known, n, wall, whole, controller_s):
             "journal_bytes": (folder / "journal.db").stat().st_size, "verdict_bytes": size("packed", "verdict"), "blob_bytes": size("text", "blob"),
             "spool_bytes": sum(p.stat().st_size for p in (folder / "spool").rglob("*") if p.is_file()),
             "outcomes": {o: sum(row[1] == o for row in table.values()) for o in sorted({row[1] for row in table.values()})},
-            "gate_s": {"median": round(statistics.median(gate), 4), "mean": round(statistics.fmean(gate), 4)},
-            "turnaround_s": {"median": round(statistics.median(turnarounds), 4), "mean": round(statistics.fmean(turnarounds), 4)},
+            "gate_s": middle(gate), "turnaround_s": middle(turnarounds),
             "table": table, "calls": calls, "times": {"gate_s": rounded(gate), "turnaround_s": rounded(sorted(turnarounds))}}
 
 
@@ -155,6 +172,7 @@ def compare(a, b):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", default="16,4,1")
+    parser.add_argument("--tasks", type=lambda text: text.split(","), default=list(TASKS))
     parser.add_argument("--trials", type=int, default=8)
     parser.add_argument("--proposals", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=1500)
@@ -166,12 +184,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="klineage-scale-") as first:
         starts = judge_starts(options, Path(first))
         for i, n in enumerate(counts):
-            left = sum(1 / m for m in counts[i:])
-            runs.append(run(options, starts, n, max(20, (end - time.monotonic()) / left / n)))
+            for_others = RESERVED * options.seconds * (len(counts) - i - 1)
+            runs.append(run(options, starts, n, max(20, end - time.monotonic() - for_others)))
             print(f"{n} workers: {runs[-1]['verdicts']} verdicts in {runs[-1]['wall_s']} s", file=sys.stderr, flush=True)
     pairs = [compare(a, b) for a, b in itertools.combinations(runs, 2)]
     most = max(runs, key=lambda r: len(r["table"]))
-    result = {"command": f"bench/scale.py --workers {options.workers} --trials {options.trials} --proposals {options.proposals}",
+    result = {"command": f"bench/scale.py --workers {options.workers} --tasks {','.join(options.tasks)} --trials {options.trials} --proposals {options.proposals}",
               "cores": len(os.sched_getaffinity(0)), "compare": pairs,
               "runs": [{k: v for k, v in r.items() if k not in ("table", "calls", "times")} for r in runs],
               "times": min(runs, key=lambda r: r["workers"])["times"],

@@ -16,6 +16,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/terminal.h"
+#include "executor/carrier.h"
 #include <errno.h>
 #include <malloc.h>
 #include <sched.h>
@@ -472,13 +473,14 @@ static int worker_probe(const char *backend) {
 }
 
 static int usage(FILE *to) {
-    fputs("usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
-          "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
-          "                       [--stay SECONDS]        and those that come within SECONDS\n"
-          "       klineage-worker --version\n"
-          "\n"
-          "Started by klineage from its own folder; `run` and `build-...` are internal.\n",
-          to);
+    fputs(
+        "usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
+        "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
+        "                       [--stay SECONDS]        and those that come within SECONDS\n"
+        "       klineage-worker --version\n"
+        "\n"
+        "Started by klineage from its own folder; `run`, `build-...` and `--carry` are internal.\n",
+        to);
     return to == stdout ? 0 : 2;
 }
 
@@ -524,6 +526,15 @@ static int spool_command(int argc, char **argv) {
                               : usage(stderr);
 }
 
+/* --carry SPOOL HOST DIR: for executor ssh. */
+static int carry_command(int argc, char **argv) {
+    kl_error e = {0};
+    if (argc != 5) return usage(stderr);
+    kli_terminal_watch(KL_QUIET);
+    kli_interrupt_install();
+    return kli_carry(argv[2], argv[3], argv[4], &e) ? 1 : 0;
+}
+
 int main(int argc, char **argv) {
     const char *verb = argc > 1 ? argv[1] : "";
     if (strcmp(verb, "--help") == 0) return usage(stdout);
@@ -533,6 +544,7 @@ int main(int argc, char **argv) {
     if (strcmp(verb, "probe") == 0 && argc == 3) return worker_probe(argv[2]);
     if (strcmp(verb, "build-opencl") == 0) return kli_opencl_build_main(argc - 2, argv + 2);
     if (strcmp(verb, "build-cuda") == 0) return kli_cuda_build_main(argc - 2, argv + 2);
+    if (strcmp(verb, "--carry") == 0) return carry_command(argc, argv);
     if (strcmp(verb, "--spool") == 0) return spool_command(argc, argv);
     return usage(stderr);
 }

@@ -54,9 +54,7 @@ kl_err kli_effort_jobs(const kli_args *args, kl_error *e) {
 
 const char *kli_effort_executor(kl_arena *a, const kli_args *args) {
     const char *spool = args->values[KL_OPTION_SPOOL], *spec = args->values[KL_OPTION_EXECUTOR];
-    return spec    ? spec
-           : spool ? kl_arena_printf(a, "spool:%s", spool).ptr
-                   : "local";
+    return spec ? spec : spool ? kl_arena_printf(a, "spool:%s", spool).ptr : "local";
 }
 
 bool kli_effort_elsewhere(const kli_args *args) {

@@ -29,8 +29,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOK_NS INT64_C(2000000000)      /* between two questions to Slurm: it serves others too */
-#define SLURM_SECONDS INT64_C(60)        /* a controller that restarts answers by then */
+#define LOOK_NS INT64_C(2000000000) /* between two questions to Slurm: it serves others too */
+#define SLURM_SECONDS INT64_C(60)   /* a controller that restarts answers by then */
 #define CARRIED "PATH,HOME,TMPDIR,LD_LIBRARY_PATH,CUDA_HOME,KLINEAGE_CACHE,KLINEAGE_PYTHON"
 enum { MOST_ELEMENTS = 1000 /* MaxArraySize of a plain Slurm is 1001 */, MOST_FRUITLESS = 3 };
 
@@ -205,8 +205,10 @@ static kl_err any_active(bool *active, const slurm *s, kl_arena *a, kl_error *e)
 
 static kl_err nobody_did_it(const slurm *s, kl_error *e) {
     kl_fail(e, KL_EIO, s->dir, "Slurm ended %d arrays, and no job was done", MOST_FRUITLESS);
-    return kl_hint(e, "their output says why: %s/slurm/*.log; klineage-worker must have the same "
-                      "path on the nodes, as must the spool", s->dir);
+    return kl_hint(e,
+                   "their output says why: %s/slurm/*.log; klineage-worker must have the same "
+                   "path on the nodes, as must the spool",
+                   s->dir);
 }
 
 static size_t count_missing(const slurm *s) {
@@ -290,8 +292,7 @@ static kl_err slurm_submit(char id[65], void *self, kl_arena *a, const kl_gate_j
 }
 
 /* In whichever of the two it lies: another process may have submitted it. */
-static kl_err slurm_get(kl_verdict *out, const slurm *s, kl_arena *a, const char *id,
-                        kl_error *e) {
+static kl_err slurm_get(kl_verdict *out, const slurm *s, kl_arena *a, const char *id, kl_error *e) {
     kl_err err = KL_PENDING;
     for (node_kind kind = 0; err == KL_PENDING && kind < KINDS; kind++)
         err = kl_spool_get(out, a, s->places[kind], id, e);

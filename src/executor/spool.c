@@ -713,7 +713,8 @@ static bool is_dead(const spool_worker *w, kl_arena *a, kl_str name, const char 
     struct stat st;
     if (!pid_at || stat(in(a, w->dir, "taken", name.ptr).ptr, &st)) return false;
     /* A node failed, and Slurm gives the same number to the worker that takes its place. */
-    if (w->slurm[0] && kl_str_ends(name, kl_str_of(w->slurm)) && !kl_str_ends(name, kl_str_of(w->who)))
+    if (w->slurm[0] && kl_str_ends(name, kl_str_of(w->slurm)) &&
+        !kl_str_ends(name, kl_str_of(w->who)))
         return true;
     const bool here =
         (size_t)(pid_at - at - 1) == strlen(host) && memcmp(at + 1, host, strlen(host)) == 0;

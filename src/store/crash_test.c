@@ -25,18 +25,16 @@ enum {
 
 static const char *provider; /* the file */
 
-static void nap_us(uint64_t us) {
-    nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL);
-}
+static void nap_us(uint64_t us) { nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL); }
 
 static kl_store_charge charge_of(int track, int call) {
     const kl_stream draws = kli_stream_of((uint64_t)track, "amount");
-    return (kl_store_charge){
-        .effect = key_of(kl_arena_printf(arena, "%d/%d", track, call).ptr),
-        .run = KL_S("run"),
-        .track = kl_arena_printf(arena, "%d", track),
-        .model = KL_S("m"),
-        .reserved_microusd = 1 + (int64_t)kli_stream_below(draws, (uint64_t)call, MOST)};
+    return (kl_store_charge){.effect = key_of(kl_arena_printf(arena, "%d/%d", track, call).ptr),
+                             .run = KL_S("run"),
+                             .track = kl_arena_printf(arena, "%d", track),
+                             .model = KL_S("m"),
+                             .reserved_microusd =
+                                 1 + (int64_t)kli_stream_below(draws, (uint64_t)call, MOST)};
 }
 
 /* ---- a track ----------------------------------------------------------------------------- */

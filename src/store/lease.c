@@ -344,3 +344,24 @@ void kl_lease_release(kl_lease *l) {
         kli_debug("lease %s: %s", l->name, why.message); /* it ends by itself */
     free_lease(l);
 }
+
+/* ---- looking ------------------------------------------------------------------------- */
+
+kl_err kl_lease_list(kl_store_lease **rows, size_t *n, kl_store *s, kl_arena *a, kl_error *e) {
+    kli_lease_row *found;
+    lease_process me, owner;
+    kl_err err = read_myself(&me, e);
+    if (!err)
+        err = kli_list(&found, n, s, a, &(kli_query){.table = &kli_leases, .order = KLI_BY_KEY}, e);
+    if (err) return err;
+    *rows = KL_ARRAY(a, kl_store_lease, *n + 1);
+    for (size_t i = 0; i < *n; i++) {
+        char who[KL_LEASE_OWNER_BYTES] = "?";
+        const bool read = parse_owner(&owner, found[i].owner);
+        if (read) name_process(who, &owner, &me);
+        (*rows)[i] = (kl_store_lease){.name = found[i].name,
+                                      .owner = kl_arena_copy(a, kl_str_of(who)),
+                                      .held = read && is_held(&owner, &me, found[i].deadline_ms)};
+    }
+    return KL_OK;
+}

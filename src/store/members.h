@@ -21,8 +21,7 @@ extern const kli_store_ops kli_memory; /* memory_member.c */
 /* The URL of a database that is fresh. */
 static inline const char *fresh_database(void) {
     static int n;
-    const char *url =
-        kit_server_ask(kl_arena_printf(arena, "database test%d", ++n).ptr);
+    const char *url = kit_server_ask(kl_arena_printf(arena, "database test%d", ++n).ptr);
     assert_contains(url, "postgresql://");
     return url;
 }

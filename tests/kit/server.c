@@ -12,9 +12,8 @@ static struct {
 } server;
 
 static void be_script(int end, const char *script, const char *const *words) {
-    const char *argv[8] = {"python3", kl_arena_printf(kl_arena_new(), "%s/tests/kit/%s",
-                                                      KL_TEST_ROOT, script)
-                                          .ptr};
+    const char *argv[8] = {
+        "python3", kl_arena_printf(kl_arena_new(), "%s/tests/kit/%s", KL_TEST_ROOT, script).ptr};
     for (int i = 0; words && words[i] && i < 5; i++) argv[i + 2] = words[i];
     dup2(end, STDIN_FILENO);
     dup2(end, STDOUT_FILENO);
