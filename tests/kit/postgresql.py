@@ -5,6 +5,7 @@ Says `ready` and answers one line for each line of its input; ends when its inpu
 
     database NAME     -> the URL of a fresh database
     sql NAME TEXT     -> what psql says, as one line
+    file NAME FILE    -> the same of the statements in FILE
     kill              -> the server is killed as by -9, and comes back with `start`
     start [BYTES]     -> `ready`; no file of the server may grow beyond BYTES (a full disk)
 
@@ -105,7 +106,8 @@ def main():
         for line in sys.stdin:
             verb, *rest = line.strip().split(" ", 1)
             words = rest[0].split(" ", 1) if rest else []
-            answer = {"database": lambda: server.database(words[0]), "sql": lambda: server.psql(*words), "kill": server.kill,
+            answer = {"database": lambda: server.database(words[0]), "sql": lambda: server.psql(*words),
+                      "file": lambda: server.psql(words[0], pathlib.Path(words[1]).read_text()), "kill": server.kill,
                       "start": lambda: server.start(int(words[0]) if words else 0)}[verb]()
             print(answer, flush=True)
     finally:
