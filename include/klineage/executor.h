@@ -96,27 +96,5 @@ KL_MUST_USE kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, c
 KL_MUST_USE kl_err kl_spool_work(const char *dir, kl_executor *x, int *done, int *failed,
                                  kl_error *e);
 
-/* One look at a spool, for people. */
-typedef struct {
-    kl_str id, host;
-    int64_t pid;
-    kl_str slurm;     /* the number of its job there; empty: Slurm did not start it */
-    int64_t silent_s; /* since its last sign of life */
-} kl_spool_taken;
-typedef struct {
-    kl_str name; /* "NVIDIA H100 80GB HBM3" */
-    int64_t verdicts;
-} kl_spool_device;
-typedef struct {
-    kl_str dir;
-    size_t waiting, done, failed, of_last_minute; /* failed: of those done, without a verdict */
-    kl_spool_taken *workers;
-    size_t n_workers;
-    kl_spool_device *devices; /* of the newest verdicts */
-    size_t n_devices;
-} kl_spool_state;
-/* Errors: KL_ENOENT. */
-KL_MUST_USE kl_err kl_spool_look(kl_spool_state *out, kl_arena *a, const char *dir, kl_error *e);
-
 KL_API_END
 #endif

@@ -120,14 +120,6 @@ KL_MUST_USE kl_err kl_lease_take(kl_lease **out, kl_store *s, const char *name,
                                  char owner[KL_LEASE_OWNER_BYTES], kl_error *e);
 void kl_lease_release(kl_lease *l); /* before its store is closed; accepts NULL */
 
-/* One that is in the journal, for people. */
-typedef struct {
-    kl_str name, owner; /* "process 17", "process 17 of HOST" */
-    bool held;          /* false: its owner is gone, and it is taken over by whoever asks */
-} kl_store_lease;
-KL_MUST_USE kl_err kl_lease_list(kl_store_lease **rows, size_t *n, kl_store *s, kl_arena *a,
-                                 kl_error *e);
-
 /* ---- the ledger -------------------------------------------------------------------------- */
 
 typedef struct {

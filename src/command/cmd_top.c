@@ -6,7 +6,8 @@
 #include "command/journal.h"
 #include "base/fs.h"
 #include "base/json.h"
-#include <klineage/executor.h>
+#include "executor/look.h"
+#include "store/leases.h"
 #include <string.h>
 
 enum { AGAIN_MS = 2000, MOST_RUNS = 8, MOST_TRACKS_SHOWN = 24 };
@@ -29,7 +30,7 @@ typedef struct {
     kl_store *store;
     top_run *runs;
     size_t n_runs;
-    kl_spool_state *spools;
+    kli_spool_state *spools;
     size_t n_spools;
 } top;
 
@@ -86,11 +87,11 @@ static kl_err add_charges(top *t, top_run *r, kl_error *e) {
 }
 
 /* A lease of a track is called RUN/TRACK. */
-static bool is_of(const kl_store_lease *l, const kl_store_run *run) {
+static bool is_of(const kli_known_lease *l, const kl_store_run *run) {
     return l->held && kl_str_starts(l->name, run->id) && l->name.ptr[run->id.len] == '/';
 }
 
-static kl_err add_run(top *t, const kl_store_run *run, const kl_store_lease *leases, size_t n,
+static kl_err add_run(top *t, const kl_store_run *run, const kli_known_lease *leases, size_t n,
                       kl_error *e) {
     top_run *r = KL_PUSH(t->arena, t->runs, t->n_runs);
     *r = (top_run){.run = *run};
@@ -108,10 +109,10 @@ static kl_err add_run(top *t, const kl_store_run *run, const kl_store_lease *lea
 
 static kl_err look_at_runs(top *t, kl_error *e) {
     kl_store_run *runs;
-    kl_store_lease *leases;
+    kli_known_lease *leases;
     size_t n, n_leases;
     kl_err err = kl_store_run_list(&runs, &n, t->store, t->arena, e);
-    if (!err) err = kl_lease_list(&leases, &n_leases, t->store, t->arena, e);
+    if (!err) err = kli_lease_list(&leases, &n_leases, t->store, t->arena, e);
     for (size_t i = 0; !err && i < n && t->n_runs < MOST_RUNS; i++) {
         bool worked_on = false;
         for (size_t k = 0; k < n_leases; k++) worked_on |= is_of(&leases[k], &runs[i]);
@@ -132,10 +133,10 @@ static kl_err look_at_spool(top *t, const char *dir, kl_error *e) {
         const char *part = kli_fs_join(t->arena, dir, parts[i]).ptr;
         if (!kli_fs_is_dir(kli_fs_join(t->arena, part, "todo").ptr)) continue;
         parted = true;
-        err = kl_spool_look(KL_PUSH(t->arena, t->spools, t->n_spools), t->arena, part, e);
+        err = kli_spool_look(KL_PUSH(t->arena, t->spools, t->n_spools), t->arena, part, e);
     }
     if (err || parted) return err;
-    return kl_spool_look(KL_PUSH(t->arena, t->spools, t->n_spools), t->arena, dir, e);
+    return kli_spool_look(KL_PUSH(t->arena, t->spools, t->n_spools), t->arena, dir, e);
 }
 
 /* ---- for programs ------------------------------------------------------------------------ */
@@ -157,7 +158,7 @@ static json_t *run_json(const top_run *r) {
                      (json_int_t)r->lost, "tracks", tracks);
 }
 
-static json_t *spool_json(const kl_spool_state *s) {
+static json_t *spool_json(const kli_spool_state *s) {
     json_t *workers = json_array(), *devices = json_array();
     for (size_t i = 0; i < s->n_workers; i++)
         json_array_append_new(workers,
@@ -204,12 +205,12 @@ static void show_top_run(kl_buf *out, const top_run *r) {
         kl_buf_printf(out, "  and %zu more tracks\n", r->n_tracks - MOST_TRACKS_SHOWN);
 }
 
-static void show_spool(kl_buf *out, const kl_spool_state *s) {
+static void show_spool(kl_buf *out, const kli_spool_state *s) {
     kl_buf_printf(out, "%.*s  %zu wait, %zu taken, %zu done (%zu in the last minute), %zu failed\n",
                   KL_STR_ARG(s->dir), s->waiting, s->n_workers, s->done, s->of_last_minute,
                   s->failed);
     for (size_t i = 0; i < s->n_workers && i < MOST_TRACKS_SHOWN; i++) {
-        const kl_spool_taken *w = &s->workers[i];
+        const kli_spool_taken *w = &s->workers[i];
         kl_buf_printf(out, "  %.12s  %.*s, process %lld%s%.*s, seen %lld s ago\n", w->id.ptr,
                       KL_STR_ARG(w->host), (long long)w->pid, w->slurm.len ? ", Slurm's " : "",
                       KL_STR_ARG(w->slurm), (long long)w->silent_s);

@@ -2,6 +2,7 @@
  *
  * Nothing is taken or changed.  Everything read is data that anybody may have written.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "look.h"
 #include "spool_impl.h"
 
 #include "base/fs.h"
@@ -19,18 +20,18 @@ static int64_t age_of(const char *path) {
 }
 
 /* "ID@HOST@PID" with "@slurm-N" behind it where Slurm started the worker. */
-static void read_worker(kl_spool_state *s, kl_arena *a, const char *taken, kl_str name) {
+static void read_worker(kli_spool_state *s, kl_arena *a, const char *taken, kl_str name) {
     char id[80], host[80], pid[24], slurm[32] = "";
     const kl_str text = kl_arena_copy(a, name);
     const int got =
         sscanf(text.ptr, "%79[^@]@%79[^@]@%23[0-9]@slurm-%31[0-9]", id, host, pid, slurm);
     if (got < 3 || !kli_spool_is_id(kl_str_of(id))) return;
     *KL_PUSH(a, s->workers, s->n_workers) =
-        (kl_spool_taken){.id = kl_arena_copy(a, kl_str_of(id)),
-                         .host = kl_arena_copy(a, kl_str_of(host)),
-                         .pid = strtoll(pid, NULL, 10),
-                         .slurm = kl_arena_copy(a, kl_str_of(slurm)),
-                         .silent_s = age_of(kli_fs_join(a, taken, text.ptr).ptr)};
+        (kli_spool_taken){.id = kl_arena_copy(a, kl_str_of(id)),
+                          .host = kl_arena_copy(a, kl_str_of(host)),
+                          .pid = strtoll(pid, NULL, 10),
+                          .slurm = kl_arena_copy(a, kl_str_of(slurm)),
+                          .silent_s = age_of(kli_fs_join(a, taken, text.ptr).ptr)};
 }
 
 typedef struct {
@@ -43,16 +44,16 @@ static int newest_first(const void *one, const void *other) {
     return (a->age > b->age) - (a->age < b->age);
 }
 
-static void count_device(kl_spool_state *s, kl_arena *a, kl_str name) {
+static void count_device(kli_spool_state *s, kl_arena *a, kl_str name) {
     for (size_t i = 0; i < s->n_devices; i++)
         if (kl_str_eq(s->devices[i].name, name)) {
             s->devices[i].verdicts++;
             return;
         }
-    *KL_PUSH(a, s->devices, s->n_devices) = (kl_spool_device){kl_arena_copy(a, name), 1};
+    *KL_PUSH(a, s->devices, s->n_devices) = (kli_spool_device){kl_arena_copy(a, name), 1};
 }
 
-static void read_answers(kl_spool_state *s, kl_arena *a, const char *done, const kl_str *names) {
+static void read_answers(kli_spool_state *s, kl_arena *a, const char *done, const kl_str *names) {
     answer *answers = KL_ARRAY(a, answer, s->done + 1);
     size_t n = 0;
     for (size_t i = 0; i < s->done; i++) {
@@ -73,10 +74,10 @@ static void read_answers(kl_spool_state *s, kl_arena *a, const char *done, const
     }
 }
 
-kl_err kl_spool_look(kl_spool_state *out, kl_arena *a, const char *dir, kl_error *e) {
+kl_err kli_spool_look(kli_spool_state *out, kl_arena *a, const char *dir, kl_error *e) {
     kl_str *waiting, *taken, *done;
     size_t n_taken;
-    *out = (kl_spool_state){.dir = kl_arena_copy(a, kl_str_of(dir))};
+    *out = (kli_spool_state){.dir = kl_arena_copy(a, kl_str_of(dir))};
     if (!kli_fs_is_dir(dir)) return kl_fail(e, KL_ENOENT, dir, "no such spool folder");
     const char *taken_dir = kli_fs_join(a, dir, "taken").ptr,
                *done_dir = kli_fs_join(a, dir, "done").ptr;

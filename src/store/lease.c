@@ -12,6 +12,7 @@
  * A lease says who should work.  That nothing is paid twice, should two ever believe that they do,
  * is held by kl_store_reserve, which checks the lease in the transaction that reserves (law 8). Not
  * here: what a lease is for (run/track.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "store/leases.h"
 #include "store/store_impl.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -347,21 +348,21 @@ void kl_lease_release(kl_lease *l) {
 
 /* ---- looking ------------------------------------------------------------------------- */
 
-kl_err kl_lease_list(kl_store_lease **rows, size_t *n, kl_store *s, kl_arena *a, kl_error *e) {
+kl_err kli_lease_list(kli_known_lease **rows, size_t *n, kl_store *s, kl_arena *a, kl_error *e) {
     kli_lease_row *found;
     lease_process me, owner;
     kl_err err = read_myself(&me, e);
     if (!err)
         err = kli_list(&found, n, s, a, &(kli_query){.table = &kli_leases, .order = KLI_BY_KEY}, e);
     if (err) return err;
-    *rows = KL_ARRAY(a, kl_store_lease, *n + 1);
+    *rows = KL_ARRAY(a, kli_known_lease, *n + 1);
     for (size_t i = 0; i < *n; i++) {
         char who[KL_LEASE_OWNER_BYTES] = "?";
         const bool read = parse_owner(&owner, found[i].owner);
         if (read) name_process(who, &owner, &me);
-        (*rows)[i] = (kl_store_lease){.name = found[i].name,
-                                      .owner = kl_arena_copy(a, kl_str_of(who)),
-                                      .held = read && is_held(&owner, &me, found[i].deadline_ms)};
+        (*rows)[i] = (kli_known_lease){.name = found[i].name,
+                                       .owner = kl_arena_copy(a, kl_str_of(who)),
+                                       .held = read && is_held(&owner, &me, found[i].deadline_ms)};
     }
     return KL_OK;
 }
