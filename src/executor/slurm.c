@@ -20,6 +20,7 @@
 #include "spool_impl.h"
 
 #include "base/fs.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/proc.h"
 
@@ -46,6 +47,7 @@ typedef struct {
 typedef struct {
     kl_arena *arena;
     const char *dir, *places[KINDS];
+    const char *name; /* of every job over this folder, whoever submitted it */
     slurm_job *jobs;
     size_t n;
     char (*arrays)[24]; /* Slurm's numbers */
@@ -88,14 +90,13 @@ static kl_err elements_of(kl_str *out, kl_arena *a, const char *array, kl_error 
     return KL_OK;
 }
 
-static void cancel_arrays(const slurm *s, const char *only) {
+/* Errors are not the caller's: what is left in Slurm ends at once when its turn comes. */
+static void slurm_cancel_elements(const char *filter, const char *which) {
     kl_arena *a = kl_arena_new();
-    for (size_t i = 0; i < s->n_arrays; i++) {
-        const char *const argv[] = {"scancel", only, s->arrays[i], NULL};
-        kli_proc_result r;
-        kl_error e = {0};
-        if (slurm_run(&r, a, argv, (kl_str){0}, &e)) kli_debug("scancel: %s", e.message);
-    }
+    const char *const argv[] = {"scancel", "--quiet", filter, which, NULL};
+    kli_proc_result r;
+    kl_error e = {0};
+    if (slurm_run(&r, a, argv, (kl_str){0}, &e)) kli_debug("scancel: %s", e.message);
     kl_arena_free(a);
 }
 
@@ -124,7 +125,7 @@ static kl_err submit_array(slurm *s, kl_arena *a, node_kind kind, size_t element
     argv[n++] = "sbatch";
     argv[n++] = "--parsable";
     argv[n++] = "--requeue";
-    argv[n++] = "--job-name=klineage";
+    argv[n++] = kl_arena_printf(a, "--job-name=%s", s->name).ptr;
     argv[n++] = "--open-mode=append";
     argv[n++] = "--export=" CARRIED;
     argv[n++] = kl_arena_printf(a, "--chdir=%s", s->dir).ptr;
@@ -256,18 +257,35 @@ static kl_err slurm_open(void **self, kl_arena *a, const char *dir, kl_error *e)
     if (!realpath(dir, full)) return kl_fail(e, KL_EIO, dir, "cannot be resolved");
     slurm *s = KL_NEW(a, slurm);
     *s = (slurm){.arena = a, .dir = kl_arena_copy(a, kl_str_of(full)).ptr};
+    s->name = kl_arena_printf(a, "klineage-%.8s", kli_hash_of(kl_str_of(full)).hex).ptr;
     for (node_kind kind = 0; kind < KINDS; kind++)
         s->places[kind] = kli_fs_join(a, s->dir, KIND_FOLDERS[kind]).ptr;
     *self = s;
     return KL_OK;
 }
 
+static bool nothing_waits(const slurm *s) {
+    kl_arena *a = kl_arena_new();
+    size_t waiting = 0;
+    for (node_kind kind = 0; kind < KINDS; kind++) {
+        kl_str *names;
+        size_t n;
+        const char *todo = kli_fs_join(a, s->places[kind], "todo").ptr;
+        if (!kli_fs_list(&names, &n, a, todo, kl_ignored())) waiting += n;
+    }
+    kl_arena_free(a);
+    return !waiting;
+}
+
+/* ^C: our arrays.  Else what would find nothing, also of a command that was killed: who submits at
+ * this moment sees that nobody comes, and submits again. */
 static void slurm_close(void *self) {
     const slurm *s = self;
     if (kli_interrupted())
-        cancel_arrays(s, "--quiet");
-    else if (!count_missing(s))
-        cancel_arrays(s, "--state=PENDING"); /* they would find nothing */
+        for (size_t i = 0; i < s->n_arrays; i++) slurm_cancel_elements("--", s->arrays[i]);
+    else if (s->n && nothing_waits(s))
+        slurm_cancel_elements("--state=PENDING",
+                              kl_arena_printf(s->arena, "--name=%s", s->name).ptr);
 }
 
 static slurm_job *slurm_job_named(const slurm *s, const char *id) {
@@ -296,7 +314,7 @@ static kl_err slurm_get(kl_verdict *out, const slurm *s, kl_arena *a, const char
     kl_err err = KL_PENDING;
     for (node_kind kind = 0; err == KL_PENDING && kind < KINDS; kind++)
         err = kl_spool_get(out, a, s->places[kind], id, e);
-    if (err == KL_PENDING) kl_hint(e, "Slurm has it: squeue -n klineage; then ask again");
+    if (err == KL_PENDING) kl_hint(e, "Slurm has it: squeue --me; then ask again");
     return err;
 }
 

@@ -4,7 +4,6 @@ The model is a program that charges for every call, in a file that nothing takes
 has its row in the ledger, no answered call was asked again, no cap was passed, every verdict that was used is there, and typed once more it asks
 nobody.  SPDX-License-Identifier: Apache-2.0
 """
-import contextlib
 import json
 import os
 import pathlib
@@ -15,11 +14,11 @@ import sys
 import time
 
 import world
-from world import EXIT, Skip
+from world import EXIT
 
 import loop_place  # noqa: E402  (world.py puts its folder on the path)
+from cluster_flow import helper  # noqa: E402
 
-KIT = pathlib.Path(__file__).resolve().parent.parent / "kit"
 BUDGET = 0.05
 EXPERIMENT = f"""schema: klineage/experiment
 version: 1
@@ -38,35 +37,6 @@ replies = {replies!r}
 print(replies[hashlib.sha256(prompt.encode()).digest()[0] % len(replies)])
 """
 LONGEST_S = 400
-
-
-class Helper:
-    """A script of tests/kit: a line for each line."""
-
-    def __init__(self, name, *words):
-        self.process = subprocess.Popen([sys.executable, "-B", KIT / name, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        said = self.process.stdout.readline().strip()
-        if not said.startswith("ready"):
-            raise Skip(said)
-        self.ready = said[6:]
-
-    def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait(60)
-
-
-@contextlib.contextmanager
-def helper(name, *words):
-    h = Helper(name, *words)
-    try:
-        yield h
-    finally:
-        h.end()
 
 
 class Scene:
