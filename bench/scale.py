@@ -81,6 +81,7 @@ def judge_starts(options, folder):
         unstable = [job for job in done.iterdir() if json.loads((job / "verdict.json").read_text())["outcome"] == "unstable"]
         if not unstable and len(list(done.iterdir())) == len(options.tasks):
             return folder / "spool"
+        print(f"{len(unstable)} start kernels have no time that settles yet", file=sys.stderr, flush=True)
         for job in unstable:
             shutil.rmtree(job)
         for journal in folder.glob("journal.db*"):

@@ -90,13 +90,19 @@ static kl_err elements_of(kl_str *out, kl_arena *a, const char *array, kl_error 
     return KL_OK;
 }
 
-/* Errors are not the caller's: what is left in Slurm ends at once when its turn comes. */
+/* Errors are not the caller's: what is left in Slurm ends at once when its turn comes.  ^C, for which
+ * this is done, does not end it. */
 static void slurm_cancel_elements(const char *filter, const char *which) {
     kl_arena *a = kl_arena_new();
+    const kl_monitor *before = kl_monitor_use(NULL);
+    kl_monitor patient = *before;
+    patient.cancelled = NULL;
+    (void)kl_monitor_use(&patient);
     const char *const argv[] = {"scancel", "--quiet", filter, which, NULL};
     kli_proc_result r;
     kl_error e = {0};
     if (slurm_run(&r, a, argv, (kl_str){0}, &e)) kli_debug("scancel: %s", e.message);
+    (void)kl_monitor_use(before);
     kl_arena_free(a);
 }
 
