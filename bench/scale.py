@@ -70,17 +70,20 @@ def command(options, folder, *more):
 
 
 def judge_starts(options, folder):
-    """A spool in which the start kernels are done, each with a time that settled."""
+    """A spool in which the start kernels are done, each with a time that settled, and nothing else."""
     words, environment = command(options, folder, "--once")
-    done = folder / "spool" / "done"
-    for _ in range(20):
+    spool = folder / "spool"
+    for _ in range(30):
         asked = subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True)
         if asked.returncode != 11:
             sys.exit(f"nothing is pending: {asked.returncode}\n{asked.stderr[-2000:]}")
-        subprocess.run([options.bin / "klineage-worker", "--spool", folder / "spool"], check=True, capture_output=True, env=environment)
-        unstable = [job for job in done.iterdir() if json.loads((job / "verdict.json").read_text())["outcome"] == "unstable"]
-        if not unstable and len(list(done.iterdir())) == len(options.tasks):
-            return folder / "spool"
+        for job in (spool / "todo").iterdir():  # first proposals are for the runs
+            if not json.loads((job / "job.json").read_text())["path"].endswith("/naive.c"):
+                shutil.rmtree(job)
+        subprocess.run([options.bin / "klineage-worker", "--spool", spool], check=True, capture_output=True, env=environment)
+        unstable = [job for job in (spool / "done").iterdir() if json.loads((job / "verdict.json").read_text())["outcome"] == "unstable"]
+        if not unstable:
+            return spool
         print(f"{len(unstable)} start kernels have no time that settles yet", file=sys.stderr, flush=True)
         for job in unstable:
             shutil.rmtree(job)
