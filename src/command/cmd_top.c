@@ -36,7 +36,7 @@ typedef struct {
 
 /* ---- runs -------------------------------------------------------------------------------- */
 
-static top_track *track_named(top *t, top_run *r, kl_str name) {
+static top_track *top_track_named(top *t, top_run *r, kl_str name) {
     for (size_t i = 0; i < r->n_tracks; i++)
         if (kl_str_eq(r->tracks[i].name, name)) return &r->tracks[i];
     top_track *track = KL_PUSH(t->arena, r->tracks, r->n_tracks);
@@ -44,12 +44,12 @@ static top_track *track_named(top *t, top_run *r, kl_str name) {
     return track;
 }
 
-static kl_err add_steps(top *t, top_run *r, kl_error *e) {
+static kl_err top_add_steps(top *t, top_run *r, kl_error *e) {
     kl_store_step *steps;
     size_t n;
     const kl_err err = kl_store_step_list(&steps, &n, t->store, t->arena, r->run.id.ptr, e);
     for (size_t i = 0; !err && i < n; i++) {
-        top_track *track = track_named(t, r, steps[i].track);
+        top_track *track = top_track_named(t, r, steps[i].track);
         json_t *o = NULL;
         if (kli_json_parse(&o, steps[i].json, KL_S("journal"), kl_ignored())) continue;
         const double ratio = kli_json_real_or(o, "ratio", 0);
@@ -61,17 +61,18 @@ static kl_err add_steps(top *t, top_run *r, kl_error *e) {
     return err;
 }
 
-static kl_err add_effects(top *t, top_run *r, kl_error *e) {
+static kl_err top_add_effects(top *t, top_run *r, kl_error *e) {
     kl_store_effect *effects;
     size_t n;
     const kl_err err =
         kl_store_effect_list(&effects, &n, t->store, t->arena, r->run.id.ptr, NULL, e);
     for (size_t i = 0; !err && i < n; i++)
-        track_named(t, r, effects[i].track)->judged += kl_str_eq(effects[i].kind, KL_S("judge"));
+        top_track_named(t, r, effects[i].track)->judged +=
+            kl_str_eq(effects[i].kind, KL_S("judge"));
     return err;
 }
 
-static kl_err add_charges(top *t, top_run *r, kl_error *e) {
+static kl_err top_add_charges(top *t, top_run *r, kl_error *e) {
     kl_store_charge *charges;
     size_t n;
     const kl_err err = kl_store_charge_list(&charges, &n, t->store, t->arena, r->run.id.ptr, e);
@@ -87,22 +88,22 @@ static kl_err add_charges(top *t, top_run *r, kl_error *e) {
 }
 
 /* A lease of a track is called RUN/TRACK. */
-static bool is_of(const kli_known_lease *l, const kl_store_run *run) {
+static bool top_is_of(const kli_known_lease *l, const kl_store_run *run) {
     return l->held && kl_str_starts(l->name, run->id) && l->name.ptr[run->id.len] == '/';
 }
 
-static kl_err add_run(top *t, const kl_store_run *run, const kli_known_lease *leases, size_t n,
-                      kl_error *e) {
+static kl_err top_add_run(top *t, const kl_store_run *run, const kli_known_lease *leases, size_t n,
+                          kl_error *e) {
     top_run *r = KL_PUSH(t->arena, t->runs, t->n_runs);
     *r = (top_run){.run = *run};
-    kl_err err = add_steps(t, r, e);
-    if (!err) err = add_effects(t, r, e);
-    if (!err) err = add_charges(t, r, e);
+    kl_err err = top_add_steps(t, r, e);
+    if (!err) err = top_add_effects(t, r, e);
+    if (!err) err = top_add_charges(t, r, e);
     for (size_t i = 0; !err && i < n; i++) {
-        if (!is_of(&leases[i], run)) continue;
+        if (!top_is_of(&leases[i], run)) continue;
         const size_t skip = run->id.len + 1;
         const kl_str name = {leases[i].name.ptr + skip, leases[i].name.len - skip};
-        track_named(t, r, name)->owner = leases[i].owner;
+        top_track_named(t, r, name)->owner = leases[i].owner;
     }
     return err;
 }
@@ -115,10 +116,10 @@ static kl_err look_at_runs(top *t, kl_error *e) {
     if (!err) err = kli_lease_list(&leases, &n_leases, t->store, t->arena, e);
     for (size_t i = 0; !err && i < n && t->n_runs < MOST_RUNS; i++) {
         bool worked_on = false;
-        for (size_t k = 0; k < n_leases; k++) worked_on |= is_of(&leases[k], &runs[i]);
-        if (worked_on) err = add_run(t, &runs[i], leases, n_leases, e);
+        for (size_t k = 0; k < n_leases; k++) worked_on |= top_is_of(&leases[k], &runs[i]);
+        if (worked_on) err = top_add_run(t, &runs[i], leases, n_leases, e);
     }
-    if (!err && !t->n_runs && n) err = add_run(t, &runs[0], leases, n_leases, e);
+    if (!err && !t->n_runs && n) err = top_add_run(t, &runs[0], leases, n_leases, e);
     return err;
 }
 
@@ -141,7 +142,7 @@ static kl_err look_at_spool(top *t, const char *dir, kl_error *e) {
 
 /* ---- for programs ------------------------------------------------------------------------ */
 
-static json_t *run_json(const top_run *r) {
+static json_t *top_run_json(const top_run *r) {
     json_t *tracks = json_array();
     for (size_t i = 0; i < r->n_tracks; i++) {
         const top_track *k = &r->tracks[i];
@@ -158,7 +159,7 @@ static json_t *run_json(const top_run *r) {
                      (json_int_t)r->lost, "tracks", tracks);
 }
 
-static json_t *spool_json(const kli_spool_state *s) {
+static json_t *top_spool_json(const kli_spool_state *s) {
     json_t *workers = json_array(), *devices = json_array();
     for (size_t i = 0; i < s->n_workers; i++)
         json_array_append_new(workers,
@@ -179,9 +180,9 @@ static json_t *spool_json(const kli_spool_state *s) {
 
 static json_t *top_json(const top *t) {
     json_t *runs = json_array(), *spools = json_array();
-    for (size_t i = 0; i < t->n_runs; i++) json_array_append_new(runs, run_json(&t->runs[i]));
+    for (size_t i = 0; i < t->n_runs; i++) json_array_append_new(runs, top_run_json(&t->runs[i]));
     for (size_t i = 0; i < t->n_spools; i++)
-        json_array_append_new(spools, spool_json(&t->spools[i]));
+        json_array_append_new(spools, top_spool_json(&t->spools[i]));
     return json_pack("{ss si so so}", "schema", "klineage/top", "version", 1, "runs", runs,
                      "spools", spools);
 }
@@ -205,7 +206,7 @@ static void show_top_run(kl_buf *out, const top_run *r) {
         kl_buf_printf(out, "  and %zu more tracks\n", r->n_tracks - MOST_TRACKS_SHOWN);
 }
 
-static void show_spool(kl_buf *out, const kli_spool_state *s) {
+static void top_show_spool(kl_buf *out, const kli_spool_state *s) {
     kl_buf_printf(out, "%.*s  %zu wait, %zu taken, %zu done (%zu in the last minute), %zu failed\n",
                   KL_STR_ARG(s->dir), s->waiting, s->n_workers, s->done, s->of_last_minute,
                   s->failed);
@@ -232,7 +233,7 @@ kl_err kli_cmd_top(kli_context *c, const kli_args *args, kli_command_result *out
     out->again_ms = once ? 0 : AGAIN_MS;
     out->json = top_json(&t);
     for (size_t i = 0; i < t.n_runs; i++) show_top_run(&out->text, &t.runs[i]);
-    for (size_t i = 0; i < t.n_spools; i++) show_spool(&out->text, &t.spools[i]);
+    for (size_t i = 0; i < t.n_spools; i++) top_show_spool(&out->text, &t.spools[i]);
     if (!t.n_runs) kl_buf_printf(&out->text, "no runs in this journal\n");
     return KL_OK;
 }

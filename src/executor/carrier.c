@@ -47,11 +47,11 @@ typedef struct {
     int feed;     /* its session's standard input */
     int failures;
     bool reached;
-} carrier;
+} carrier_state;
 
 /* ---- ssh --------------------------------------------------------------------------------- */
 
-static void find_ssh(carrier *c) {
+static void carrier_find_ssh(carrier_state *c) {
     const char *named = getenv("KLINEAGE_SSH");
     char *words = (char *)(uintptr_t)kl_arena_copy(c->arena, kl_str_of(named ? named : "ssh")).ptr,
          *save;
@@ -70,7 +70,7 @@ static void find_ssh(carrier *c) {
     c->shell = kl_buf_take(&text, c->arena);
 }
 
-static kl_err carrier_call(kli_proc_result *r, kl_arena *a, const carrier *c,
+static kl_err carrier_call(kli_proc_result *r, kl_arena *a, const carrier_state *c,
                            const char *const *argv, kl_error *e) {
     const kl_err err = kli_proc_run(r, a, &(kli_proc_spec){.argv = argv, .timeout_ns = CALL_NS}, e);
     if (err == KL_ENOENT) return kl_hint(e, "on Debian: apt install openssh-client rsync");
@@ -83,7 +83,7 @@ static kl_err carrier_call(kli_proc_result *r, kl_arena *a, const carrier *c,
                    c->host);
 }
 
-static kl_err on_host(kli_proc_result *r, kl_arena *a, const carrier *c, const char *command,
+static kl_err on_host(kli_proc_result *r, kl_arena *a, const carrier_state *c, const char *command,
                       kl_error *e) {
     const char *argv[MOST_WORDS + 4];
     int n = 0;
@@ -101,7 +101,7 @@ static const char *worker_there(void) {
 }
 
 /* A worker that reads jobs in another way is not asked. */
-static kl_err check_version(const carrier *c, kl_error *e) {
+static kl_err check_version(const carrier_state *c, kl_error *e) {
     kl_arena *a = kl_arena_new();
     kli_proc_result r;
     kl_err err = on_host(
@@ -120,7 +120,7 @@ static kl_err check_version(const carrier *c, kl_error *e) {
 
 /* ---- the worker there -------------------------------------------------------------------- */
 
-static kl_str session_script(kl_arena *a, const carrier *c) {
+static kl_str session_script(kl_arena *a, const carrier_state *c) {
     return kl_arena_printf(a,
                            "exec 3<&0; '%s' --spool '%s' --stay 3600 & w=$!; "
                            "(cat <&3 >/dev/null; kill $w 2>/dev/null) & r=$!; "
@@ -128,7 +128,7 @@ static kl_str session_script(kl_arena *a, const carrier *c) {
                            worker_there(), c->remote);
 }
 
-static void start_worker(carrier *c) {
+static void start_worker(carrier_state *c) {
     int ends[2];
     const char *argv[MOST_WORDS + 4];
     int n = 0;
@@ -153,13 +153,13 @@ static void start_worker(carrier *c) {
     c->feed = ends[1];
 }
 
-static void reap_worker(carrier *c, int options) {
+static void reap_worker(carrier_state *c, int options) {
     if (!c->worker || waitpid(c->worker, NULL, options) != c->worker) return;
     close(c->feed);
     c->worker = 0;
 }
 
-static void stop_worker(carrier *c) {
+static void stop_worker(carrier_state *c) {
     if (!c->worker) return;
     close(c->feed); /* the shell there sees the end, and stops it */
     c->feed = -1;
@@ -171,12 +171,12 @@ static void stop_worker(carrier *c) {
 typedef struct {
     kl_str *names;
     size_t n;
-} names;
+} carrier_names;
 
 /* Jobs in a folder, by their ids; what is no job is left out. */
-static names ids_in(kl_arena *a, const carrier *c, const char *folder) {
+static carrier_names ids_in(kl_arena *a, const carrier_state *c, const char *folder) {
     kl_str *all;
-    names out = {0};
+    carrier_names out = {0};
     size_t n;
     if (kli_fs_list(&all, &n, a, kli_fs_join(a, c->spool, folder).ptr, kl_ignored())) return out;
     for (size_t i = 0; i < n && out.n < MOST_AT_ONCE; i++) {
@@ -190,7 +190,7 @@ static const char *id_of(kl_arena *a, kl_str name) {
     return kl_arena_copy(a, (kl_str){name.ptr, strcspn(name.ptr, "@")}).ptr;
 }
 
-static kl_err carrier_rsync(kl_arena *a, const carrier *c, const char *const *paths, size_t n,
+static kl_err carrier_rsync(kl_arena *a, const carrier_state *c, const char *const *paths, size_t n,
                             const char *to, kl_error *e) {
     const char **argv = KL_ARRAY(a, const char *, n + 10);
     size_t k = 0;
@@ -208,7 +208,8 @@ static kl_err carrier_rsync(kl_arena *a, const carrier *c, const char *const *pa
 }
 
 /* What jobs need, and the jobs under tmp/, from where one rename each makes them visible. */
-static kl_err send_jobs(kl_arena *a, const carrier *c, const names *jobs, kl_error *e) {
+static kl_err send_jobs(kl_arena *a, const carrier_state *c, const carrier_names *jobs,
+                        kl_error *e) {
     const char **paths = KL_ARRAY(a, const char *, jobs->n + 2);
     const char *to = kl_arena_printf(a, "%s:%s/", c->host, c->remote).ptr;
     size_t n = 0;
@@ -230,7 +231,7 @@ static kl_err send_jobs(kl_arena *a, const carrier *c, const names *jobs, kl_err
     return err;
 }
 
-static void mark_sent(kl_arena *a, const carrier *c, const names *jobs) {
+static void mark_sent(kl_arena *a, const carrier_state *c, const carrier_names *jobs) {
     kl_str host = kl_arena_copy(a, kl_str_of(c->host));
     for (char *p = (char *)(uintptr_t)host.ptr; *p; p++)
         if (*p == '@' || *p == '/') *p = '-';
@@ -242,12 +243,13 @@ static void mark_sent(kl_arena *a, const carrier *c, const names *jobs) {
     }
 }
 
-static bool is_answered(kl_arena *a, const carrier *c, const char *id) {
+static bool carrier_is_answered(kl_arena *a, const carrier_state *c, const char *id) {
     return kli_fs_exists(kl_arena_printf(a, "%s/done/%s/verdict.json", c->spool, id).ptr) ||
            kli_fs_exists(kl_arena_printf(a, "%s/done/%s/error.json", c->spool, id).ptr);
 }
 
-static kl_err fetch_answers(kl_arena *a, const carrier *c, const names *sent, kl_error *e) {
+static kl_err fetch_answers(kl_arena *a, const carrier_state *c, const carrier_names *sent,
+                            kl_error *e) {
     const char **paths = KL_ARRAY(a, const char *, sent->n + 1);
     for (size_t i = 0; i < sent->n; i++)
         paths[i] =
@@ -257,17 +259,17 @@ static kl_err fetch_answers(kl_arena *a, const carrier *c, const names *sent, kl
     const kl_err err =
         carrier_rsync(a, c, paths, sent->n, kl_arena_printf(a, "%s/", c->spool).ptr, e);
     for (size_t i = 0; !err && i < sent->n; i++)
-        if (is_answered(a, c, id_of(a, sent->names[i])))
+        if (carrier_is_answered(a, c, id_of(a, sent->names[i])))
             kli_fs_remove_tree(kl_arena_printf(a, "%s/taken/%s", c->spool, sent->names[i].ptr).ptr);
     return err;
 }
 
 /* `*any`: something waits or is awaited. */
-static kl_err carry_round(carrier *c, kl_arena *a, bool *any, kl_error *e) {
-    const names jobs = ids_in(a, c, "todo");
+static kl_err carry_round(carrier_state *c, kl_arena *a, bool *any, kl_error *e) {
+    const carrier_names jobs = ids_in(a, c, "todo");
     kl_err err = jobs.n ? send_jobs(a, c, &jobs, e) : KL_OK;
     if (!err) mark_sent(a, c, &jobs);
-    const names sent = ids_in(a, c, "taken");
+    const carrier_names sent = ids_in(a, c, "taken");
     *any = jobs.n || sent.n;
     reap_worker(c, WNOHANG);
     if (!err && sent.n) start_worker(c);
@@ -275,7 +277,7 @@ static kl_err carry_round(carrier *c, kl_arena *a, bool *any, kl_error *e) {
 }
 
 /* A host that was there is looked for again; one that never was is a mistake. */
-static kl_err bear(carrier *c, kl_err err, kl_error *e) {
+static kl_err carrier_bear(carrier_state *c, kl_err err, kl_error *e) {
     if (!err) c->reached = true;
     c->failures = err ? c->failures + 1 : 0;
     if (err == KL_EIO && c->reached && c->failures < PATIENCE) {
@@ -286,13 +288,13 @@ static kl_err bear(carrier *c, kl_err err, kl_error *e) {
     return err;
 }
 
-static kl_err carry_on(carrier *c, pid_t starter, kl_error *e) {
+static kl_err carry_on(carrier_state *c, pid_t starter, kl_error *e) {
     int64_t idle_since = kli_now_ns();
     kl_err err = check_version(c, e);
     while (!err && getppid() == starter && kli_now_ns() - idle_since < IDLE_NS) {
         kl_arena *a = kl_arena_new();
         bool any = false;
-        err = bear(c, carry_round(c, a, &any, e), e);
+        err = carrier_bear(c, carry_round(c, a, &any, e), e);
         kl_arena_free(a);
         if (any) idle_since = kli_now_ns();
         if (!err && kli_interrupted()) err = kl_fail(e, KL_EINTR, c->host, "interrupted");
@@ -301,7 +303,7 @@ static kl_err carry_on(carrier *c, pid_t starter, kl_error *e) {
     return err;
 }
 
-static void say_why(const carrier *c, kl_err err, const kl_error *e) {
+static void say_why(const carrier_state *c, kl_err err, const kl_error *e) {
     const char *path = kli_fs_join(c->arena, c->spool, KLI_CARRIER_ERROR).ptr;
     if (!err || err == KL_EINTR) return;
     (void)!kli_fs_write(path, kl_arena_printf(c->arena, "%s\n%s\n", e->message, e->hint),
@@ -309,7 +311,7 @@ static void say_why(const carrier *c, kl_err err, const kl_error *e) {
 }
 
 kl_err kli_carry(const char *spool, const char *host, const char *remote, kl_error *e) {
-    carrier c = {
+    carrier_state c = {
         .arena = kl_arena_new(), .spool = spool, .host = host, .remote = remote, .feed = -1};
     const pid_t starter = getppid();
     const int lock =
@@ -322,7 +324,7 @@ kl_err kli_carry(const char *spool, const char *host, const char *remote, kl_err
     } else if (!mkdtemp(c.sockets)) {
         err = kl_fail(e, KL_EIO, c.sockets, "cannot be made: %s", strerror(errno));
     } else {
-        find_ssh(&c);
+        carrier_find_ssh(&c);
         err = carry_on(&c, starter, e);
         stop_worker(&c);
         say_why(&c, err, e);

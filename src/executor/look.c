@@ -14,13 +14,13 @@
 
 enum { NEWEST = 64 /* verdicts that are opened for the name of their device */ };
 
-static int64_t age_of(const char *path) {
+static int64_t look_age_of(const char *path) {
     struct stat st;
     return stat(path, &st) ? -1 : (int64_t)(time(NULL) - st.st_mtime);
 }
 
 /* "ID@HOST@PID" with "@slurm-N" behind it where Slurm started the worker. */
-static void read_worker(kli_spool_state *s, kl_arena *a, const char *taken, kl_str name) {
+static void look_read_worker(kli_spool_state *s, kl_arena *a, const char *taken, kl_str name) {
     char id[80], host[80], pid[24], slurm[32] = "";
     const kl_str text = kl_arena_copy(a, name);
     const int got =
@@ -31,20 +31,20 @@ static void read_worker(kli_spool_state *s, kl_arena *a, const char *taken, kl_s
                           .host = kl_arena_copy(a, kl_str_of(host)),
                           .pid = strtoll(pid, NULL, 10),
                           .slurm = kl_arena_copy(a, kl_str_of(slurm)),
-                          .silent_s = age_of(kli_fs_join(a, taken, text.ptr).ptr)};
+                          .silent_s = look_age_of(kli_fs_join(a, taken, text.ptr).ptr)};
 }
 
 typedef struct {
     int64_t age;
     const char *path;
-} answer;
+} look_answer;
 
-static int newest_first(const void *one, const void *other) {
-    const answer *a = one, *b = other;
+static int look_newest_first(const void *one, const void *other) {
+    const look_answer *a = one, *b = other;
     return (a->age > b->age) - (a->age < b->age);
 }
 
-static void count_device(kli_spool_state *s, kl_arena *a, kl_str name) {
+static void look_count_device(kli_spool_state *s, kl_arena *a, kl_str name) {
     for (size_t i = 0; i < s->n_devices; i++)
         if (kl_str_eq(s->devices[i].name, name)) {
             s->devices[i].verdicts++;
@@ -53,24 +53,25 @@ static void count_device(kli_spool_state *s, kl_arena *a, kl_str name) {
     *KL_PUSH(a, s->devices, s->n_devices) = (kli_spool_device){kl_arena_copy(a, name), 1};
 }
 
-static void read_answers(kli_spool_state *s, kl_arena *a, const char *done, const kl_str *names) {
-    answer *answers = KL_ARRAY(a, answer, s->done + 1);
+static void look_read_answers(kli_spool_state *s, kl_arena *a, const char *done,
+                              const kl_str *names) {
+    look_answer *answers = KL_ARRAY(a, look_answer, s->done + 1);
     size_t n = 0;
     for (size_t i = 0; i < s->done; i++) {
         const char *path = kl_arena_printf(a, "%s/%s/verdict.json", done, names[i].ptr).ptr;
-        const int64_t age = age_of(path);
+        const int64_t age = look_age_of(path);
         if (age < 0) s->failed++;
         if (age < 0) continue;
         s->of_last_minute += age < 60;
-        answers[n++] = (answer){age, path};
+        answers[n++] = (look_answer){age, path};
     }
-    qsort(answers, n, sizeof *answers, newest_first);
+    qsort(answers, n, sizeof *answers, look_newest_first);
     for (size_t i = 0; i < n && i < NEWEST; i++) {
         kl_str text;
         kl_verdict v;
         if (!kli_fs_read(&text, a, answers[i].path, KL_MAX_JSON_BYTES, kl_ignored()) &&
             !kl_verdict_parse(&v, a, text, KL_S("verdict.json"), kl_ignored()))
-            count_device(s, a, v.device);
+            look_count_device(s, a, v.device);
     }
 }
 
@@ -85,7 +86,7 @@ kl_err kli_spool_look(kli_spool_state *out, kl_arena *a, const char *dir, kl_err
     if (!err) err = kli_fs_list(&taken, &n_taken, a, taken_dir, e);
     if (!err) err = kli_fs_list(&done, &out->done, a, done_dir, e);
     if (err) return err;
-    for (size_t i = 0; i < n_taken; i++) read_worker(out, a, taken_dir, taken[i]);
-    read_answers(out, a, done_dir, done);
+    for (size_t i = 0; i < n_taken; i++) look_read_worker(out, a, taken_dir, taken[i]);
+    look_read_answers(out, a, done_dir, done);
     return KL_OK;
 }

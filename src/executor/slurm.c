@@ -79,7 +79,7 @@ static kl_err slurm_refused(const char *program, const kli_proc_result *r, kl_er
 }
 
 /* The states of the elements of an array that are not over; empty: it is. */
-static kl_err elements_of(kl_str *out, kl_arena *a, const char *array, kl_error *e) {
+static kl_err slurm_elements_of(kl_str *out, kl_arena *a, const char *array, kl_error *e) {
     const char *const argv[] = {"squeue", "-h", "-r", "-j", array, "-o", "%T", NULL};
     kli_proc_result r;
     const kl_err err = slurm_run(&r, a, argv, (kl_str){0}, e);
@@ -90,8 +90,8 @@ static kl_err elements_of(kl_str *out, kl_arena *a, const char *array, kl_error 
     return KL_OK;
 }
 
-/* Errors are not the caller's: what is left in Slurm ends at once when its turn comes.  ^C, for which
- * this is done, does not end it. */
+/* Errors are not the caller's: what is left in Slurm ends at once when its turn comes.  ^C, for
+ * which this is done, does not end it. */
 static void slurm_cancel_elements(const char *filter, const char *which) {
     kl_arena *a = kl_arena_new();
     const kl_monitor *before = kl_monitor_use(NULL);
@@ -109,7 +109,7 @@ static void slurm_cancel_elements(const char *filter, const char *which) {
 /* ---- arrays ------------------------------------------------------------------------------ */
 
 /* A path between quotes of sh. */
-static kl_str quoted(kl_arena *a, const char *path) {
+static kl_str slurm_quoted(kl_arena *a, const char *path) {
     kl_buf b = {0};
     kl_buf_printf(&b, "'");
     for (const char *p = path; *p; p++) kl_buf_printf(&b, *p == '\'' ? "'\\''" : "%c", *p);
@@ -119,8 +119,8 @@ static kl_str quoted(kl_arena *a, const char *path) {
 
 static kl_str worker_script(kl_arena *a, const char *place) {
     return kl_arena_printf(a, "#!/bin/sh\nexec %s --spool %s\n",
-                           quoted(a, kli_fs_find_part(a, "klineage-worker").ptr).ptr,
-                           quoted(a, place).ptr);
+                           slurm_quoted(a, kli_fs_find_part(a, "klineage-worker").ptr).ptr,
+                           slurm_quoted(a, place).ptr);
 }
 
 static kl_err submit_array(slurm *s, kl_arena *a, node_kind kind, size_t elements, kl_error *e) {
@@ -148,7 +148,7 @@ static kl_err submit_array(slurm *s, kl_arena *a, node_kind kind, size_t element
     return KL_OK;
 }
 
-static bool waits(kl_arena *a, const slurm *s, const slurm_job *j) {
+static bool slurm_waits(kl_arena *a, const slurm *s, const slurm_job *j) {
     return kli_fs_is_dir(kl_arena_printf(a, "%s/todo/%s", s->places[j->kind], j->id).ptr);
 }
 
@@ -160,7 +160,7 @@ static kl_err submit_waiting(slurm *s, kl_arena *a, bool all, kl_error *e) {
         for (size_t i = 0; i < s->n; i++) {
             slurm_job *j = &s->jobs[i];
             if (!j->id[0] || j->kind != kind || !(all || j->fresh)) continue;
-            elements += waits(a, s, j);
+            elements += slurm_waits(a, s, j);
         }
         if (elements)
             err = submit_array(s, a, kind, elements < MOST_ELEMENTS ? elements : MOST_ELEMENTS, e);
@@ -193,7 +193,7 @@ static kl_err put_back(slurm *s, kl_arena *a, const slurm_job *j, kl_error *e) {
     kl_str folder = {0}, states;
     const kl_str worker = worker_of(a, s, j, &folder);
     if (!worker.len) return KL_OK;
-    const kl_err err = elements_of(&states, a, worker.ptr, e);
+    const kl_err err = slurm_elements_of(&states, a, worker.ptr, e);
     if (err || states.len) return err;
     const kl_str todo = kl_arena_printf(a, "%s/todo/%s", s->places[j->kind], j->id);
     if (rename(folder.ptr, todo.ptr) == 0)
@@ -205,7 +205,7 @@ static kl_err any_active(bool *active, const slurm *s, kl_arena *a, kl_error *e)
     kl_str states = {0};
     kl_err err = KL_OK;
     for (size_t i = s->n_arrays; !err && !states.len && i-- > 0;)
-        err = elements_of(&states, a, s->arrays[i], e);
+        err = slurm_elements_of(&states, a, s->arrays[i], e);
     *active = states.len > 0;
     return err;
 }

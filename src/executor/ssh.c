@@ -30,7 +30,7 @@ typedef struct {
     pid_t carrier; /* 0: another process's, or none */
 } ssh_executor;
 
-static bool is_plain(kl_str text, const char *also) {
+static bool ssh_is_plain(kl_str text, const char *also) {
     for (size_t i = 0; i < text.len; i++) {
         const char c = text.ptr[i];
         const bool letter =
@@ -43,7 +43,7 @@ static bool is_plain(kl_str text, const char *also) {
 static kl_err ssh_open(void **self, kl_arena *a, const char *rest, kl_error *e) {
     const kl_str host = {rest, strcspn(rest, ":")};
     const kl_str remote = rest[host.len] ? kl_str_of(rest + host.len + 1) : KL_S("klineage-spool");
-    if (!is_plain(host, "._-@") || !is_plain(remote, "._-/+"))
+    if (!ssh_is_plain(host, "._-@") || !ssh_is_plain(remote, "._-/+"))
         return kl_fail(e, KL_EINVAL, NULL,
                        "executor ssh needs a host, and may name a folder there: ssh:HOST[:DIR]; "
                        "both of letters, digits and ._-");
@@ -119,16 +119,16 @@ static kl_err gave_up(const ssh_executor *s, kl_error *e) {
 
 /* ---- the row of the table ---------------------------------------------------------------- */
 
-static void *spool_of(const void *self) {
+static void *ssh_spool_of(const void *self) {
     return (void *)(uintptr_t)((const ssh_executor *)self)->spool;
 }
 
 static kl_err ssh_key(char key[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
-    return kli_executor_spool.key(key, spool_of(self), a, j, e);
+    return kli_executor_spool.key(key, ssh_spool_of(self), a, j, e);
 }
 
 static kl_err ssh_submit(char id[65], void *self, kl_arena *a, const kl_gate_job *j, kl_error *e) {
-    return kli_executor_spool.submit(id, spool_of(self), a, j, e);
+    return kli_executor_spool.submit(id, ssh_spool_of(self), a, j, e);
 }
 
 static kl_err ssh_poll(kl_verdict *out, void *self, kl_arena *a, const char *id, kl_error *e) {
@@ -146,15 +146,15 @@ static kl_err ssh_poll(kl_verdict *out, void *self, kl_arena *a, const char *id,
 }
 
 static kl_err ssh_cancel(void *self, kl_arena *a, const char *id, kl_error *e) {
-    return kli_executor_spool.cancel(spool_of(self), a, id, e);
+    return kli_executor_spool.cancel(ssh_spool_of(self), a, id, e);
 }
 
-static int ssh_capacity(void *self) { return kli_executor_spool.capacity(spool_of(self)); }
+static int ssh_capacity(void *self) { return kli_executor_spool.capacity(ssh_spool_of(self)); }
 
 static kl_str ssh_describe(void *self, kl_arena *a) {
     const ssh_executor *s = self;
     return kl_arena_printf(a, "%s by ssh: %.*s", s->host,
-                           KL_STR_ARG(kli_executor_spool.describe(spool_of(self), a)));
+                           KL_STR_ARG(kli_executor_spool.describe(ssh_spool_of(self), a)));
 }
 
 const kl_executor_ops kli_executor_ssh = {

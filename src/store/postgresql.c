@@ -73,7 +73,7 @@ static const sql_state *state_of(const char *state) {
 }
 
 /* The server's text may have several lines; the first says what. */
-static int first_line(const char *text) { return (int)strcspn(text, "\n"); }
+static int postgresql_first_line(const char *text) { return (int)strcspn(text, "\n"); }
 
 kl_err kli_postgresql_fail(kli_postgresql_database *p, const PGresult *result, const char *doing,
                            kl_error *e) {
@@ -81,29 +81,30 @@ kl_err kli_postgresql_fail(kli_postgresql_database *p, const PGresult *result, c
                *why = result ? p->pq->resultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
     if (!why) why = p->pq->errorMessage(p->db);
     const sql_state *s = state_of(state ? state : "");
-    kl_fail(e, s->err, p->shown, "cannot %s: %.*s", doing, first_line(why), why);
+    kl_fail(e, s->err, p->shown, "cannot %s: %.*s", doing, postgresql_first_line(why), why);
     return s->hint ? kl_hint(e, "%s", s->hint) : s->err;
 }
 
-static void let_go(kli_postgresql_database *p) {
+static void postgresql_let_go(kli_postgresql_database *p) {
     if (p->db) p->pq->finish(p->db);
     p->db = NULL;
 }
 
 bool kli_postgresql_lost(kli_postgresql_database *p) {
     if (p->db && p->pq->status(p->db) == CONNECTION_OK) return false;
-    let_go(p);
+    postgresql_let_go(p);
     return true;
 }
 
 /* ---- connecting ---------------------------------------------------------------------- */
 
-static void notice(void *unused, const char *text) {
+static void postgresql_notice(void *unused, const char *text) {
     (void)unused;
-    kli_debug("PostgreSQL: %.*s", first_line(text), text);
+    kli_debug("PostgreSQL: %.*s", postgresql_first_line(text), text);
 }
 
-static kl_err execute(kli_postgresql_database *p, const char *sql, const char *doing, kl_error *e) {
+static kl_err postgresql_execute(kli_postgresql_database *p, const char *sql, const char *doing,
+                                 kl_error *e) {
     PGresult *result = p->pq->exec(p->db, sql);
     const ExecStatusType got = p->pq->resultStatus(result);
     const bool done = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK;
@@ -119,11 +120,11 @@ static bool connect_once(kli_postgresql_database *p, char *why, size_t room) {
     const char *const values[] = {p->url, CONNECT_SECONDS, "klineage", "UTF8", NULL};
     p->db = p->pq->connectdbParams(keys, values, 1);
     if (!p->db) kl_oom(0);
-    p->pq->setNoticeProcessor(p->db, notice, NULL);
+    p->pq->setNoticeProcessor(p->db, postgresql_notice, NULL);
     if (p->pq->status(p->db) == CONNECTION_OK) return true;
     const char *said = p->pq->errorMessage(p->db);
-    snprintf(why, room, "%.*s", first_line(said), said);
-    let_go(p);
+    snprintf(why, room, "%.*s", postgresql_first_line(said), said);
+    postgresql_let_go(p);
     return false;
 }
 
@@ -151,12 +152,12 @@ static kl_err connect_patiently(kli_postgresql_database *p, bool again, kl_error
 /* Commits are on disk when they return.  A wait for a lock, and a client that stands still while it
  * has one, have an end. */
 static kl_err settle_in(kli_postgresql_database *p, kl_error *e) {
-    return execute(p,
-                   "SET search_path = klineage; SET lock_timeout = '5s';"
-                   "SET idle_in_transaction_session_timeout = '30s';"
-                   "SET synchronous_commit = on; SET client_min_messages = warning;"
-                   "SET default_transaction_isolation = 'read committed';",
-                   "open it", e);
+    return postgresql_execute(p,
+                              "SET search_path = klineage; SET lock_timeout = '5s';"
+                              "SET idle_in_transaction_session_timeout = '30s';"
+                              "SET synchronous_commit = on; SET client_min_messages = warning;"
+                              "SET default_transaction_isolation = 'read committed';",
+                              "open it", e);
 }
 
 /* ---- schema -------------------------------------------------------------------------- */
@@ -174,14 +175,14 @@ static kl_err read_text(kl_str *out, kli_postgresql_database *p, kl_arena *a, co
     return err;
 }
 
-static kl_err foreign(const kli_postgresql_database *p, kl_error *e) {
+static kl_err postgresql_foreign(const kli_postgresql_database *p, kl_error *e) {
     kl_fail(e, KL_EINVAL, p->shown,
             "the schema klineage of the database %s belongs to another program", p->pq->db(p->db));
     return kl_hint(e, "name another database, " ANOTHER);
 }
 
-static kl_err recognise(int64_t *version, kli_postgresql_database *p, kl_arena *a, int64_t newest,
-                        kl_error *e) {
+static kl_err postgresql_recognise(int64_t *version, kli_postgresql_database *p, kl_arena *a,
+                                   int64_t newest, kl_error *e) {
     kl_str text;
     *version = 0;
     kl_err err = read_text(&text, p, a,
@@ -194,7 +195,7 @@ static kl_err recognise(int64_t *version, kli_postgresql_database *p, kl_arena *
                         "SELECT 1 FROM pg_class WHERE relnamespace = 'klineage'::regnamespace "
                         "LIMIT 1",
                         e);
-        return err == KL_ENOENT ? KL_OK : err ? err : foreign(p, e);
+        return err == KL_ENOENT ? KL_OK : err ? err : postgresql_foreign(p, e);
     }
     err = read_text(&text, p, a,
                     "SELECT max(to_jsonb(m)->>'value') FILTER (WHERE to_jsonb(m)->>'key' = "
@@ -202,35 +203,36 @@ static kl_err recognise(int64_t *version, kli_postgresql_database *p, kl_arena *
                     "HAVING bool_or(to_jsonb(m)->>'key' = 'application' AND "
                     "to_jsonb(m)->>'value' = 'klineage')",
                     e);
-    if (err) return err == KL_ENOENT ? foreign(p, e) : err;
+    if (err) return err == KL_ENOENT ? postgresql_foreign(p, e) : err;
     *version = strtoll(text.ptr, NULL, 10);
-    return *version > 0 ? kli_check_version(p->shown, *version, newest, e) : foreign(p, e);
+    return *version > 0 ? kli_check_version(p->shown, *version, newest, e)
+                        : postgresql_foreign(p, e);
 }
 
 /* In one transaction: all missing sections, or none.  The version is read again inside, because
  * another process may have migrated meanwhile. */
-static kl_err migrate(kli_postgresql_database *p, kl_arena *a, const char *schema, int64_t newest,
-                      kl_error *e) {
+static kl_err postgresql_migrate(kli_postgresql_database *p, kl_arena *a, const char *schema,
+                                 int64_t newest, kl_error *e) {
     int64_t version, number = 0;
     const char *section;
-    kl_err err = execute(p,
-                         "BEGIN; SELECT pg_advisory_xact_lock(" KLI_POSTGRESQL_LOCK ");"
-                         "SET LOCAL search_path = klineage",
-                         "migrate it", e);
-    if (!err) err = recognise(&version, p, a, newest, e);
+    kl_err err = postgresql_execute(p,
+                                    "BEGIN; SELECT pg_advisory_xact_lock(" KLI_POSTGRESQL_LOCK ");"
+                                    "SET LOCAL search_path = klineage",
+                                    "migrate it", e);
+    if (!err) err = postgresql_recognise(&version, p, a, newest, e);
     if (!err && (section = kli_next_section(schema, version, &number))) {
         const kl_str all = kl_arena_printf(a,
                                            "CREATE SCHEMA IF NOT EXISTS klineage;\n%s;\n"
                                            "UPDATE meta SET value = '%lld' WHERE key = 'schema'",
                                            section, (long long)newest);
-        err = execute(p, all.ptr, "migrate it", e);
+        err = postgresql_execute(p, all.ptr, "migrate it", e);
     }
-    if (!err) err = execute(p, "COMMIT", "migrate it", e);
+    if (!err) err = postgresql_execute(p, "COMMIT", "migrate it", e);
     if (err && p->db) p->pq->clear(p->pq->exec(p->db, "ROLLBACK"));
     return err;
 }
 
-static kl_err prepare(kli_postgresql_database *p, kl_error *e) {
+static kl_err postgresql_prepare(kli_postgresql_database *p, kl_error *e) {
     kl_arena *a = kl_arena_new();
     const kl_str schema = kl_arena_copy(
         a, (kl_str){(const char *)kl_store_schema_postgresql, kl_store_schema_postgresql_bytes});
@@ -238,24 +240,24 @@ static kl_err prepare(kli_postgresql_database *p, kl_error *e) {
     int64_t version;
     KL_ASSERT(newest == KLI_STORE_SCHEMA);
     kl_err err = settle_in(p, e);
-    if (!err) err = recognise(&version, p, a, newest, e);
-    if (!err && version < newest) err = migrate(p, a, schema.ptr, newest, e);
+    if (!err) err = postgresql_recognise(&version, p, a, newest, e);
+    if (!err && version < newest) err = postgresql_migrate(p, a, schema.ptr, newest, e);
     kl_arena_free(a);
     return err;
 }
 
 /* ---- opening ------------------------------------------------------------------------- */
 
-static kl_err attach(kli_postgresql_database *p, bool again, kl_error *e) {
+static kl_err postgresql_attach(kli_postgresql_database *p, bool again, kl_error *e) {
     kl_err err = connect_patiently(p, again, e);
-    if (!err) err = prepare(p, e);
-    if (err) let_go(p);
+    if (!err) err = postgresql_prepare(p, e);
+    if (err) postgresql_let_go(p);
     return err;
 }
 
 kl_err kli_postgresql_attach(kli_postgresql_database *p, kl_error *e) {
     if (!kli_postgresql_lost(p)) return KL_OK;
-    if (!p->begun) return attach(p, true, e);
+    if (!p->begun) return postgresql_attach(p, true, e);
     kl_fail(e, KL_EIO, p->shown, "the server went away in the middle of a transaction");
     return kl_hint(e, "run the same command again once it is there: what was paid for is kept");
 }
@@ -263,12 +265,12 @@ kl_err kli_postgresql_attach(kli_postgresql_database *p, kl_error *e) {
 static void postgresql_detach(void *self) {
     kli_postgresql_database *p = self;
     KL_ASSERT(!p->begun);
-    let_go(p);
+    postgresql_let_go(p);
 }
 
 static void postgresql_close(void *self) {
     kli_postgresql_database *p = self;
-    let_go(p);
+    postgresql_let_go(p);
     free(p->url);
     free(p->shown);
     free(p);
@@ -285,7 +287,7 @@ static kl_err postgresql_open(void **self, const char *where, kl_error *e) {
         .pq = pq, .url = strdup(where), .shown = strdup(kli_store_shown(a, where).ptr)};
     if (!p->url || !p->shown) kl_oom(sizeof *p);
     kl_arena_free(a);
-    err = attach(p, false, e);
+    err = postgresql_attach(p, false, e);
     if (err)
         postgresql_close(p);
     else
@@ -296,7 +298,8 @@ static kl_err postgresql_open(void **self, const char *where, kl_error *e) {
 /* ---- transactions -------------------------------------------------------------------- */
 
 static kl_err take_journal(kli_postgresql_database *p, const char *doing, kl_error *e) {
-    return execute(p, "BEGIN; SELECT pg_advisory_xact_lock(" KLI_POSTGRESQL_LOCK ")", doing, e);
+    return postgresql_execute(p, "BEGIN; SELECT pg_advisory_xact_lock(" KLI_POSTGRESQL_LOCK ")",
+                              doing, e);
 }
 
 static kl_err postgresql_begin(void *self, const char *doing, kl_error *e) {
@@ -319,7 +322,7 @@ static kl_err postgresql_end(void *self, kl_err err, const char *doing, kl_error
     if (!err) err = kli_postgresql_attach(p, e);                    /* it may have gone since */
     if (!err && p->pq->transactionStatus(p->db) != PQTRANS_INTRANS) /* COMMIT would say nothing */
         err = kl_fail(e, KL_EIO, p->shown, "cannot %s: a part of it had failed", doing);
-    if (!err) err = execute(p, "COMMIT", doing, e);
+    if (!err) err = postgresql_execute(p, "COMMIT", doing, e);
     if (err && !kli_postgresql_lost(p)) p->pq->clear(p->pq->exec(p->db, "ROLLBACK"));
     p->begun = false;
     KL_ASSERT(!p->db || p->pq->transactionStatus(p->db) == PQTRANS_IDLE); /* never half */

@@ -20,44 +20,45 @@ typedef struct {
     int lengths[MOST_PARAMETERS];
     uint64_t numbers[MOST_PARAMETERS]; /* in the network's order, where a value is one */
     unsigned char flags[MOST_PARAMETERS];
-} statement;
+} pq_statement;
 
 /* ---- parameters ---------------------------------------------------------------------- */
 
-static const char *type_of(const kli_column *c) {
+static const char *pq_type_of(const kli_column *c) {
     return c->cell == KLI_BYTES    ? "bytea"
            : c->cell == KLI_NUMBER ? "bigint"
            : c->cell == KLI_FLAG   ? "boolean"
                                    : "text";
 }
 
-static void add_value(statement *s, const void *at, size_t bytes) {
+static void pq_add_value(pq_statement *s, const void *at, size_t bytes) {
     KL_ASSERT(s->n < MOST_PARAMETERS && bytes <= INT32_MAX);
     s->values[s->n] = at ? at : "";
     s->lengths[s->n++] = (int)bytes;
 }
 
-static void add_text(statement *s, kl_str text) { add_value(s, text.ptr, text.len); }
+static void pq_add_text(pq_statement *s, kl_str text) { pq_add_value(s, text.ptr, text.len); }
 
-static void add_number(statement *s, int64_t number) {
+static void pq_add_number(pq_statement *s, int64_t number) {
     s->numbers[s->n] = htobe64((uint64_t)number);
-    add_value(s, &s->numbers[s->n], sizeof s->numbers[0]);
+    pq_add_value(s, &s->numbers[s->n], sizeof s->numbers[0]);
 }
 
-static void add_cell(statement *s, const void *row, const kli_column *c) {
+static void pq_add_cell(pq_statement *s, const void *row, const kli_column *c) {
     if (kli_is_text(c)) {
-        add_text(s, *kli_text_of(row, c));
+        pq_add_text(s, *kli_text_of(row, c));
     } else if (c->cell == KLI_FLAG) {
         s->flags[s->n] = kli_number_of(row, c) != 0;
-        add_value(s, &s->flags[s->n], 1);
+        pq_add_value(s, &s->flags[s->n], 1);
     } else {
-        add_number(s, kli_number_of(row, c));
+        pq_add_number(s, kli_number_of(row, c));
     }
 }
 
 /* ---- running ------------------------------------------------------------------------- */
 
-static kl_err send(kli_postgresql_database *p, const statement *s, const char *doing, kl_error *e) {
+static kl_err pq_send(kli_postgresql_database *p, const pq_statement *s, const char *doing,
+                      kl_error *e) {
     int formats[MOST_PARAMETERS];
     for (int i = 0; i < s->n; i++) formats[i] = 1; /* binary */
     return p->pq->sendQueryParams(p->db, s->sql.ptr, s->n, NULL, s->values, s->lengths, formats, 1)
@@ -65,7 +66,8 @@ static kl_err send(kli_postgresql_database *p, const statement *s, const char *d
                : kli_postgresql_fail(p, NULL, doing, e);
 }
 
-static void read_cell(void *row, const kli_column *c, const kli_pq *pq, const PGresult *r, int i) {
+static void pq_read_cell(void *row, const kli_column *c, const kli_pq *pq, const PGresult *r,
+                         int i) {
     const char *at = pq->getvalue(r, 0, i); /* of NULL the empty text */
     const int bytes = pq->getlength(r, 0, i);
     if (kli_is_text(c)) {
@@ -85,31 +87,31 @@ typedef struct {
     kli_visit *visit; /* NULL: no rows are expected */
     void *ctx;
     bool visited;
-} reader;
+} pq_reader;
 
-static kl_err read_result(kli_postgresql_database *p, reader *r, PGresult *result,
-                          const char *doing, kl_error *e) {
+static kl_err pq_read_result(kli_postgresql_database *p, pq_reader *r, PGresult *result,
+                             const char *doing, kl_error *e) {
     _Alignas(max_align_t) char row[KLI_ROW_BYTES] = {0};
     const ExecStatusType got = p->pq->resultStatus(result);
     if (got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK) return KL_OK; /* the end of it */
     if (got != PGRES_SINGLE_TUPLE) return kli_postgresql_fail(p, result, doing, e);
     KL_ASSERT(r->visit && r->table->row_bytes <= sizeof row);
     for (int i = 0; i < r->table->n_columns; i++)
-        read_cell(row, &r->table->columns[i], p->pq, result, i);
+        pq_read_cell(row, &r->table->columns[i], p->pq, result, i);
     r->visited = true;
     return r->visit(r->ctx, row);
 }
 
 /* All results are fetched, also after a visitor that stops: the next statement needs the line. */
-static kl_err run_once(kli_postgresql_database *p, const statement *s, reader *r, const char *doing,
-                       kl_error *e) {
+static kl_err pq_run_once(kli_postgresql_database *p, const pq_statement *s, pq_reader *r,
+                          const char *doing, kl_error *e) {
     PGresult *result;
     kl_err err = kli_postgresql_attach(p, e);
-    if (!err) err = send(p, s, doing, e);
+    if (!err) err = pq_send(p, s, doing, e);
     if (err) return err;
     if (r->visit) p->pq->setSingleRowMode(p->db);
     while ((result = p->pq->getResult(p->db))) {
-        if (!err) err = read_result(p, r, result, doing, e);
+        if (!err) err = pq_read_result(p, r, result, doing, e);
         p->pq->clear(result);
     }
     return err;
@@ -117,13 +119,13 @@ static kl_err run_once(kli_postgresql_database *p, const statement *s, reader *r
 
 /* Once more where the server went away: the same row put twice is one row, and no visitor has seen
  * anything. */
-static kl_err run(kli_postgresql_database *p, statement *s, reader *r, const char *what,
-                  kl_error *e) {
+static kl_err pq_run(kli_postgresql_database *p, pq_statement *s, pq_reader *r, const char *what,
+                     kl_error *e) {
     char doing[64];
     snprintf(doing, sizeof doing, "%s a %s", what, r->table->name);
-    kl_err err = run_once(p, s, r, doing, e);
+    kl_err err = pq_run_once(p, s, r, doing, e);
     if (err && kli_postgresql_lost(p) && !p->begun && !r->visited)
-        err = run_once(p, s, r, doing, e);
+        err = pq_run_once(p, s, r, doing, e);
     kl_buf_fini(&s->sql);
     return err;
 }
@@ -132,8 +134,8 @@ static kl_err run(kli_postgresql_database *p, statement *s, reader *r, const cha
 
 /* "a, b, c" of the columns from one to before another, each behind `prefix`; dates are left out
  * where they stay. */
-static void add_names(kl_buf *sql, const kli_store_table *t, int from, int to, const char *prefix,
-                      bool dates) {
+static void pq_add_names(kl_buf *sql, const kli_store_table *t, int from, int to,
+                         const char *prefix, bool dates) {
     const char *comma = "";
     for (int i = from; i < to; i++) {
         if (!dates && t->columns[i].cell == KLI_DATE) continue;
@@ -143,7 +145,7 @@ static void add_names(kl_buf *sql, const kli_store_table *t, int from, int to, c
 }
 
 /* A row that says the same is not written again. */
-static void add_update(kl_buf *sql, const kli_store_table *t) {
+static void pq_add_update(kl_buf *sql, const kli_store_table *t) {
     const char *comma = "";
     char own[64];
     snprintf(own, sizeof own, "%s.", t->name);
@@ -154,39 +156,39 @@ static void add_update(kl_buf *sql, const kli_store_table *t) {
         comma = ", ";
     }
     kl_buf_printf(sql, " WHERE (");
-    add_names(sql, t, t->n_key, t->n_columns, own, false);
+    pq_add_names(sql, t, t->n_key, t->n_columns, own, false);
     kl_buf_printf(sql, ") IS DISTINCT FROM (");
-    add_names(sql, t, t->n_key, t->n_columns, "excluded.", false);
+    pq_add_names(sql, t, t->n_key, t->n_columns, "excluded.", false);
     kl_buf_printf(sql, ")");
 }
 
 /* The lock is shared by single puts, and held already within a transaction. */
-static void add_insert(kl_buf *sql, const kli_store_table *t) {
+static void pq_add_insert(kl_buf *sql, const kli_store_table *t) {
     kl_buf_printf(sql, "INSERT INTO %s (", t->name);
-    add_names(sql, t, 0, t->n_columns, "", true);
+    pq_add_names(sql, t, 0, t->n_columns, "", true);
     kl_buf_printf(sql, ") SELECT ");
     for (int i = 0; i < t->n_columns; i++)
-        kl_buf_printf(sql, "%s$%d::%s", i ? ", " : "", i + 1, type_of(&t->columns[i]));
+        kl_buf_printf(sql, "%s$%d::%s", i ? ", " : "", i + 1, pq_type_of(&t->columns[i]));
     kl_buf_printf(sql, " FROM pg_advisory_xact_lock_shared(" KLI_POSTGRESQL_LOCK ") ON CONFLICT (");
-    add_names(sql, t, 0, t->n_key, "", true);
+    pq_add_names(sql, t, 0, t->n_key, "", true);
     kl_buf_printf(sql, ") DO ");
     if (t->replaces)
-        add_update(sql, t);
+        pq_add_update(sql, t);
     else
         kl_buf_printf(sql, "NOTHING");
 }
 
 kl_err kli_postgresql_put(void *self, const kli_store_table *t, const void *row, kl_error *e) {
-    statement s = {0};
-    add_insert(&s.sql, t);
-    for (int i = 0; i < t->n_columns; i++) add_cell(&s, row, &t->columns[i]);
-    return run(self, &s, &(reader){.table = t}, "keep", e);
+    pq_statement s = {0};
+    pq_add_insert(&s.sql, t);
+    for (int i = 0; i < t->n_columns; i++) pq_add_cell(&s, row, &t->columns[i]);
+    return pq_run(self, &s, &(pq_reader){.table = t}, "keep", e);
 }
 
 /* ---- which rows ---------------------------------------------------------------------- */
 
 /* 'g' comes after every hexadecimal digit, and keys are compared as bytes. */
-static void add_match(statement *s, const kli_match *m, const char *type) {
+static void pq_add_match(pq_statement *s, const kli_match *m, const char *type) {
     const int at = s->n + 1;
     kl_buf_printf(&s->sql, at == 1 ? " WHERE " : " AND ");
     if (m->how == KLI_IS) kl_buf_printf(&s->sql, "%s = $%d::%s", m->column, at, type);
@@ -196,46 +198,46 @@ static void add_match(statement *s, const kli_match *m, const char *type) {
                       m->column, at);
 }
 
-static void add_matches(statement *s, const kli_query *q) {
+static void pq_add_matches(pq_statement *s, const kli_query *q) {
     for (int i = 0; i < KLI_MAX_MATCHES && q->match[i].column; i++) {
         const kli_match *m = &q->match[i];
         const kli_column *c = kli_column_named(q->table, m->column);
-        add_match(s, m, type_of(c));
+        pq_add_match(s, m, pq_type_of(c));
         if (kli_is_text(c))
-            add_text(s, m->text);
+            pq_add_text(s, m->text);
         else
-            add_number(s, m->number);
+            pq_add_number(s, m->number);
     }
 }
 
-static void add_order(kl_buf *sql, const kli_query *q) {
+static void pq_add_order(kl_buf *sql, const kli_query *q) {
     kl_buf_printf(sql, " ORDER BY ");
     if (q->order == KLI_BY_KEY)
-        add_names(sql, q->table, 0, q->table->n_key, "", true);
+        pq_add_names(sql, q->table, 0, q->table->n_key, "", true);
     else
         kl_buf_printf(sql, q->order == KLI_NEWEST_FIRST ? "rowid DESC" : "rowid");
 }
 
 kl_err kli_postgresql_each(void *self, const kli_query *q, kli_visit *visit, void *ctx,
                            kl_error *e) {
-    statement s = {0};
+    pq_statement s = {0};
     kl_buf_printf(&s.sql, "SELECT ");
-    add_names(&s.sql, q->table, 0, q->table->n_columns, "", true);
+    pq_add_names(&s.sql, q->table, 0, q->table->n_columns, "", true);
     kl_buf_printf(&s.sql, " FROM %s", q->table->name);
-    add_matches(&s, q);
-    add_order(&s.sql, q);
+    pq_add_matches(&s, q);
+    pq_add_order(&s.sql, q);
     if (q->limit > 0) {
         kl_buf_printf(&s.sql, " LIMIT $%d::bigint", s.n + 1);
-        add_number(&s, q->limit);
+        pq_add_number(&s, q->limit);
     }
-    return run(self, &s, &(reader){.table = q->table, .visit = visit, .ctx = ctx}, "read", e);
+    return pq_run(self, &s, &(pq_reader){.table = q->table, .visit = visit, .ctx = ctx}, "read", e);
 }
 
 kl_err kli_postgresql_drop(void *self, const kli_query *q, kl_error *e) {
-    statement s = {0};
+    pq_statement s = {0};
     kl_buf_printf(&s.sql, "DELETE FROM %s", q->table->name);
-    add_matches(&s, q);
-    return run(self, &s, &(reader){.table = q->table}, "drop", e);
+    pq_add_matches(&s, q);
+    return pq_run(self, &s, &(pq_reader){.table = q->table}, "drop", e);
 }
 
 #endif
