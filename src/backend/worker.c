@@ -4,7 +4,7 @@
  *   probe BACKEND             the device as one line of JSON
  *   build-opencl ...          one OpenCL build, for surface/opencl (confined by its caller)
  *   build-cuda ...            one CUDA build through NVRTC, for surface/cuda (likewise)
- *   --spool DIR               gate the requests of a spool folder
+ *   --spool DIR [--stay N]    gate the requests of a spool folder, and those of the next N seconds
  *
  * A runner of native candidates confines itself before it is told of any artefact.  It is one loop:
  * every message is validated here, then a row of runners.c acts on it.  It links neither the store
@@ -13,7 +13,10 @@
 #include "isolation.h"
 #include "opencl_build.h"
 #include "runner_ops.h"
+#include "base/fs.h"
+#include "base/log.h"
 #include "base/terminal.h"
+#include "executor/carrier.h"
 #include <errno.h>
 #include <malloc.h>
 #include <sched.h>
@@ -25,6 +28,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <klineage/executor.h>
 
@@ -235,6 +239,7 @@ static bool map(void *slot, size_t bytes, int protection, int fd, size_t huge_fr
 
 /* The descriptors of BIND: one of each region, in that order, and the control page's. */
 enum { CONTROL = KLI_REGIONS, BIND_FDS };
+#define SPOOL_LOOK_NS 200000000
 
 static bool worker_map_pages(worker_worker *w) {
     kli_runner_ctx *c = &w->ctx;
@@ -467,14 +472,44 @@ static int worker_probe(const char *backend) {
     return ops->probe();
 }
 
-static int spool(const char *dir) {
+static int usage(FILE *to) {
+    fputs(
+        "usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
+        "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
+        "                       [--stay SECONDS]        and those that come within SECONDS\n"
+        "       klineage-worker --version\n"
+        "\n"
+        "Started by klineage from its own folder; `run`, `build-...` and `--carry` are internal.\n",
+        to);
+    return to == stdout ? 0 : 2;
+}
+
+/* The spool until nothing is left, and, so that what is warm stays warm, until nothing came for
+ * `stay` seconds. */
+static kl_err spool_until_idle(const char *dir, long stay, int *done, int *failed, kl_error *e) {
+    kl_executor *here = NULL;
+    kl_err err = kl_executor_open(&here, "local", e);
+    int64_t idle_since = kli_now_ns();
+    while (!err) {
+        int now_done = 0, now_failed = 0;
+        err = kl_spool_work(dir, here, &now_done, &now_failed, e);
+        *done += now_done;
+        *failed += now_failed;
+        if (now_done + now_failed) idle_since = kli_now_ns();
+        if (kli_now_ns() - idle_since >= stay * INT64_C(1000000000)) break;
+        if (!err && kli_interrupted()) break;
+        nanosleep(&(struct timespec){.tv_nsec = SPOOL_LOOK_NS}, NULL);
+    }
+    kl_executor_close(here);
+    return err;
+}
+
+static int spool(const char *dir, long stay) {
     kl_error e = {0};
     int done = 0, failed = 0;
     kli_terminal_watch(KL_NORMAL);
-    kl_executor *here = NULL;
-    kl_err code = kl_executor_open(&here, "local", &e);
-    if (!code) code = kl_spool_work(dir, here, &done, &failed, &e);
-    kl_executor_close(here);
+    kli_interrupt_install(); /* whoever stops it gets the job back */
+    const kl_err code = spool_until_idle(dir, stay, &done, &failed, &e);
     fprintf(stderr, "klineage-worker: %d done, %d failed\n", done, failed);
     if (!code) return failed ? 1 : 0;
     kl_buf text = {0};
@@ -484,14 +519,20 @@ static int spool(const char *dir) {
     return 1;
 }
 
-static int usage(FILE *to) {
-    fputs("usage: klineage-worker probe cpu|opencl|cuda    describe the device as JSON\n"
-          "       klineage-worker --spool DIR             gate the requests of a spool folder\n"
-          "       klineage-worker --version\n"
-          "\n"
-          "Started by klineage from its own folder; `run` and `build-...` are internal.\n",
-          to);
-    return to == stdout ? 0 : 2;
+/* --spool DIR [--stay SECONDS] */
+static int spool_command(int argc, char **argv) {
+    const bool stays = argc == 5 && strcmp(argv[3], "--stay") == 0;
+    return argc == 3 || stays ? spool(argv[2], stays ? strtol(argv[4], NULL, 10) : 0)
+                              : usage(stderr);
+}
+
+/* --carry SPOOL HOST DIR: for executor ssh. */
+static int carry_command(int argc, char **argv) {
+    kl_error e = {0};
+    if (argc != 5) return usage(stderr);
+    kli_terminal_watch(KL_QUIET);
+    kli_interrupt_install();
+    return kli_carry(argv[2], argv[3], argv[4], &e) ? 1 : 0;
 }
 
 int main(int argc, char **argv) {
@@ -503,6 +544,7 @@ int main(int argc, char **argv) {
     if (strcmp(verb, "probe") == 0 && argc == 3) return worker_probe(argv[2]);
     if (strcmp(verb, "build-opencl") == 0) return kli_opencl_build_main(argc - 2, argv + 2);
     if (strcmp(verb, "build-cuda") == 0) return kli_cuda_build_main(argc - 2, argv + 2);
-    if (strcmp(verb, "--spool") == 0 && argc == 3) return spool(argv[2]);
+    if (strcmp(verb, "--carry") == 0) return carry_command(argc, argv);
+    if (strcmp(verb, "--spool") == 0) return spool_command(argc, argv);
     return usage(stderr);
 }

@@ -1,10 +1,12 @@
 /* main.c - klineage, the program: read the words, run the one command, show its result.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
+#include "base/log.h"
 #include "base/terminal.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void set_up(const kli_args *args) {
@@ -50,6 +52,30 @@ static void explain_interrupt(kl_error *e) {
     if (!strstr(e->message, "interrupted;")) snprintf(e->message, sizeof e->message, "interrupted");
 }
 
+/* What goes on changing, on a screen: shown in place of the one before until ^C. */
+static kl_err show_anew(const kli_args *args, const kli_context *c, kli_command_result *r,
+                        kl_error *e) {
+    kl_err err = KL_OK;
+    kli_context now = {.colour = c->colour};
+    while (!err && r->again_ms && isatty(STDOUT_FILENO)) {
+        fputs("\033[H\033[2J", stdout);
+        fwrite(r->text.ptr ? r->text.ptr : "", 1, r->text.len, stdout);
+        fflush(stdout);
+        const int rest_ms = r->again_ms;
+        kli_result_fini(r);
+        *r = (kli_command_result){0};
+        nanosleep(
+            &(struct timespec){.tv_sec = rest_ms / 1000, .tv_nsec = rest_ms % 1000 * 1000000L},
+            NULL);
+        if (kli_interrupted()) return KL_OK;
+        kl_arena_free(now.arena); /* hours of watching */
+        now.arena = kl_arena_new();
+        err = main_answer(args, &now, r, e);
+    }
+    kl_arena_free(now.arena);
+    return err;
+}
+
 int main(int argc, char **argv) {
     kl_arena *arena = kl_arena_new();
     kli_args args;
@@ -60,6 +86,7 @@ int main(int argc, char **argv) {
     if (!err) {
         set_up(&args);
         err = main_answer(&args, &context, &result, &e);
+        if (!err) err = show_anew(&args, &context, &result, &e);
     }
     if (err && !e.code) kl_fail(&e, err, NULL, "%s", kl_err_name(err));
     if (err == KL_EINTR) explain_interrupt(&e);

@@ -307,7 +307,8 @@ static kl_err cmd_experiment_run_all(experiment_ctx *x, kli_command_result *out,
                            .n_identity = n_identity,
                            .gate = {.quick = x->x->quick},
                            .executor = kli_effort_executor(x->context->arena, x->args)};
-    kl_err err = kl_run_open(&run, &o, e);
+    kl_err err = kli_effort_one_executor(x->args, e);
+    if (!err) err = kl_run_open(&run, &o, e);
     if (!err) err = kli_effort_quiet(x->args, run, e);
     if (!err) err = cmd_experiment_run_tracks(x, run, out, e);
     kl_run_close(run);

@@ -100,8 +100,8 @@ static const char *conflict(const kli_args *args) {
     bool against = kli_args_has(args, KL_OPTION_AGAINST);
     bool baseline =
         kli_args_has(args, KL_OPTION_BASELINE) || kli_args_has(args, KL_OPTION_BASELINES);
-    if (carried && !kli_args_has(args, KL_OPTION_SPOOL))
-        return "--wait and --arch need --spool DIR";
+    if (carried && !kli_effort_elsewhere(args))
+        return "--wait and --arch need --spool DIR or --executor";
     if (against && baseline) return "use either --against or --baseline";
     return NULL;
 }
@@ -125,7 +125,8 @@ kl_err kli_cmd_gate(kli_context *c, const kli_args *args, kli_command_result *ou
     const char *path = args->words[1];
     const char *wrong = conflict(args);
     if (wrong) return kl_fail(e, KL_EINVAL, NULL, "%s", wrong);
-    kl_err err = kli_request_task(&g.task, c->arena, args->words[0], e);
+    kl_err err = kli_effort_one_executor(args, e);
+    if (!err) err = kli_request_task(&g.task, c->arena, args->words[0], e);
     if (!err) err = kli_request_kernel(&g.kernel, &refusal, c->arena, path, args->params, e);
     if (err) return err;
     const kl_surface *s = g.kernel ? g.kernel->surface : kl_surface_of_path(kl_str_of(path), 0);

@@ -118,6 +118,7 @@ struct kli_context {
 
 struct kli_command_result {
     int exit_code;
+    int again_ms;     /* a face that has a screen asks anew after so long; 0: it was told once */
     kl_buf text;      /* for people */
     json_t *json;     /* the same for programs; NULL: the command has only text */
     kl_error trouble; /* the result stands, and this went wrong after it (a journal that could not

@@ -41,6 +41,11 @@ kl_err kli_effort_dollars(int64_t *microusd, const kli_args *args, kli_option_id
     return KL_OK;
 }
 
+kl_err kli_effort_one_executor(const kli_args *args, kl_error *e) {
+    if (!args->values[KL_OPTION_SPOOL] || !args->values[KL_OPTION_EXECUTOR]) return KL_OK;
+    return kl_fail(e, KL_EINVAL, NULL, "use either --spool or --executor");
+}
+
 kl_err kli_effort_jobs(const kli_args *args, kl_error *e) {
     if (!kli_args_has(args, KL_OPTION_JOBS) || kli_args_number(args, KL_OPTION_JOBS, 1) > 0)
         return KL_OK;
@@ -48,8 +53,13 @@ kl_err kli_effort_jobs(const kli_args *args, kl_error *e) {
 }
 
 const char *kli_effort_executor(kl_arena *a, const kli_args *args) {
-    const char *spool = args->values[KL_OPTION_SPOOL];
-    return spool ? kl_arena_printf(a, "spool:%s", spool).ptr : "local";
+    const char *spool = args->values[KL_OPTION_SPOOL], *spec = args->values[KL_OPTION_EXECUTOR];
+    return spec ? spec : spool ? kl_arena_printf(a, "spool:%s", spool).ptr : "local";
+}
+
+bool kli_effort_elsewhere(const kli_args *args) {
+    const char *spec = args->values[KL_OPTION_EXECUTOR];
+    return args->values[KL_OPTION_SPOOL] || (spec && strcmp(spec, "local") != 0);
 }
 
 kl_err kli_effort_gates(kl_run_opts *out, kl_arena *a, const kli_args *args, const char *command,
@@ -60,7 +70,8 @@ kl_err kli_effort_gates(kl_run_opts *out, kl_arena *a, const kli_args *args, con
                          .executor = kli_effort_executor(a, args),
                          .gate = {.quick = kli_args_has(args, KL_OPTION_QUICK),
                                   .arch = args->values[KL_OPTION_ARCH]}};
-    return kli_effort_jobs(args, e);
+    const kl_err err = kli_effort_one_executor(args, e);
+    return err ? err : kli_effort_jobs(args, e);
 }
 
 kl_err kli_effort_run(kl_run_opts *out, kl_arena *a, const kli_args *args, const char *command,
@@ -156,7 +167,7 @@ kl_err kli_effort_host(kl_noise_record *out, kl_arena *a, const kli_args *args, 
                        kl_error *e) {
     kl_noise n = {0};
     *out = (kl_noise_record){0};
-    if (args->values[KL_OPTION_SPOOL]) return KL_OK;
+    if (kli_effort_elsewhere(args)) return KL_OK;
     const kl_err err =
         kli_args_has(args, KL_OPTION_WAIT_QUIET) ? look_until_quiet(&n, a, args, e) : KL_OK;
     if (err || !journal) return err;
@@ -170,7 +181,7 @@ kl_err kli_effort_host(kl_noise_record *out, kl_arena *a, const kli_args *args, 
 kl_err kli_effort_quiet(const kli_args *args, kl_run *run, kl_error *e) {
     const bool waits = args->values[KL_OPTION_WAIT_QUIET] != NULL;
     kl_noise n = {0};
-    if (args->values[KL_OPTION_SPOOL] || (!waits && kl_run_resumed(run))) return KL_OK;
+    if (kli_effort_elsewhere(args) || (!waits && kl_run_resumed(run))) return KL_OK;
     kl_arena *a = kl_arena_new();
     kl_err err = look_until_quiet(&n, a, args, e);
     if (!err) err = kl_run_keep_noise(run, &n, e);

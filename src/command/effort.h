@@ -16,6 +16,9 @@ KL_MUST_USE kl_err kli_effort_run(kl_run_opts *out, kl_arena *a, const kli_args 
                                   const char *command, kl_error *e);
 /* Who judges: "local", or "spool:DIR" with --spool DIR. */
 const char *kli_effort_executor(kl_arena *a, const kli_args *args);
+bool kli_effort_elsewhere(const kli_args *args); /* than in this process */
+/* Errors: KL_EINVAL for --spool beside --executor. */
+KL_MUST_USE kl_err kli_effort_one_executor(const kli_args *args, kl_error *e);
 /* Answers come out of a recording: its end is an end in order. */
 bool kli_effort_replays(const char *model);
 /* How alike does identical code run here now?  Keeps it in the journal, says so when little will be

@@ -9,7 +9,8 @@
 #define EXECUTORS_POLL_NS                                                                          \
     300000000 /* a person does not notice, and a shared file system does not suffer */
 
-static const kl_executor_ops *const EXECUTORS[] = {&kli_executor_local, &kli_executor_spool};
+static const kl_executor_ops *const EXECUTORS[] = {&kli_executor_local, &kli_executor_spool,
+                                                   &kli_executor_slurm, &kli_executor_ssh};
 
 struct kl_executor {
     const kl_executor_ops *ops;

@@ -7,5 +7,7 @@
 
 extern const kl_executor_ops kli_executor_local; /* local.c */
 extern const kl_executor_ops kli_executor_spool; /* spool.c */
+extern const kl_executor_ops kli_executor_slurm; /* slurm.c */
+extern const kl_executor_ops kli_executor_ssh;   /* ssh.c */
 
 #endif

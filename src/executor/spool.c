@@ -433,7 +433,8 @@ kl_err kl_spool_get(kl_verdict *out, kl_arena *a, const char *dir, const char *i
 typedef struct {
     const char *dir;
     kl_executor *executor; /* judges */
-    char who[160];         /* @HOST@PID */
+    char who[160];         /* @HOST@PID, and @slurm-N where Slurm started it */
+    char slurm[32];        /* @slurm-N, or empty */
     char mine[4096];
     int *done, *failed;
     char known[64][ID_CHARS + 1]; /* hashes of tasks that it met */
@@ -711,6 +712,10 @@ static bool is_dead(const spool_worker *w, kl_arena *a, kl_str name, const char 
     const char *at = memchr(name.ptr, '@', name.len), *pid_at = at ? strchr(at + 1, '@') : NULL;
     struct stat st;
     if (!pid_at || stat(in(a, w->dir, "taken", name.ptr).ptr, &st)) return false;
+    /* A node failed, and Slurm gives the same number to the worker that takes its place. */
+    if (w->slurm[0] && kl_str_ends(name, kl_str_of(w->slurm)) &&
+        !kl_str_ends(name, kl_str_of(w->who)))
+        return true;
     const bool here =
         (size_t)(pid_at - at - 1) == strlen(host) && memcmp(at + 1, host, strlen(host)) == 0;
     if (here && kill((pid_t)atol(pid_at + 1), 0) && errno == ESRCH) return true;
@@ -749,6 +754,15 @@ static kl_err work_once(spool_worker *w, const char *host, bool *any, kl_error *
     return err;
 }
 
+/* So that whoever submitted it can ask Slurm whether this worker is still there. */
+static void note_slurm(spool_worker *w) {
+    const char *number = getenv("SLURM_JOB_ID");
+    if (!number || !*number || number[strspn(number, "0123456789")] || strlen(number) > 20) return;
+    snprintf(w->slurm, sizeof w->slurm, "@slurm-%s", number);
+    const size_t used = strlen(w->who);
+    snprintf(w->who + used, sizeof w->who - used, "%s", w->slurm);
+}
+
 kl_err kl_spool_work(const char *dir, kl_executor *x, int *done, int *failed, kl_error *e) {
     char host[64] = "host";
     spool_worker w = {.dir = dir, .executor = x, .done = done, .failed = failed};
@@ -762,6 +776,7 @@ kl_err kl_spool_work(const char *dir, kl_executor *x, int *done, int *failed, kl
     for (char *p = host; *p; p++)
         if (*p == '@' || *p == '/') *p = '-';
     snprintf(w.who, sizeof w.who, "@%s@%ld", host, (long)getpid());
+    note_slurm(&w);
     kl_err err = make_folders(dir, e);
     while (!err && any) err = work_once(&w, host, &any, e);
     return err;

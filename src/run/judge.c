@@ -167,6 +167,7 @@ static kl_err judge_take(kl_verdict *v, judgement *j, const kl_gate_job *job, kl
     if (err) return err;
     note_asked(t, j->d.verdict);
     err = kl_executor_poll(v, t->executor, t->base.arena, j->d.verdict, e);
+    if (err == KL_PENDING) memcpy(t->awaited, j->d.verdict, sizeof t->awaited);
     if (err == KL_PENDING) submit_foreseen(t);
     if (!err) err = kli_verdicts_find(&kept, &found, t->run->store, t->base.arena, j->d.verdict, e);
     j->fresh = !err && !(found && strcmp(kept.receipt, v->receipt) == 0);

@@ -74,6 +74,7 @@ typedef struct {
     void *own;          /* self of run->opts.provider */
     bool own_open;
     kl_executor *executor;
+    char awaited[65]; /* the job that this pass ended at; empty: it waits for something else */
     kli_ahead *ahead;
     size_t n_ahead;
     kl_lease *lease; /* NULL: none */

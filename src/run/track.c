@@ -67,6 +67,7 @@ void kli_track_begin(kli_track *t) {
     t->slot = NULL;
     t->pending_check.there = false;
     t->prefetched = (kl_gate_job){0};
+    t->awaited[0] = '\0';
     if (!t->journal_only) t->n_failures = 0;
 }
 
@@ -111,11 +112,23 @@ static void track_show_waiting(kli_track *t, const kl_error *e) {
     if (t->many || !isatty(STDERR_FILENO)) kli_say("[%s] waiting: %s", t->spec->name, e->message);
 }
 
+/* Does the line still wait for the job that it waited for last?  A look at one job is nothing
+ * beside a pass.  Where an answer is given once it is not taken from the pass. */
+static bool still_waits(const kli_track *t) {
+    kl_verdict unused;
+    if (!t->awaited[0] || !kl_executor_ops_of(t->executor)->keeps) return true;
+    kl_arena *a = kl_arena_new();
+    const kl_err err = kl_executor_poll(&unused, t->executor, a, t->awaited, kl_ignored());
+    kl_arena_free(a);
+    return err == KL_PENDING;
+}
+
 /* Until it is worth looking again, after a pass that took so long.  ^C ends it. */
-static void track_rest(int64_t pass_ns) {
+static void track_rest(const kli_track *t, int64_t pass_ns) {
     int64_t ns = pass_ns * POLL_SHARE;
     ns = ns < TRACK_POLL_NS ? TRACK_POLL_NS : ns > POLL_MOST_NS ? POLL_MOST_NS : ns;
-    nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
+    do nanosleep(&(struct timespec){.tv_nsec = TRACK_POLL_NS}, NULL);
+    while ((ns -= TRACK_POLL_NS) > 0 && !kli_interrupted() && still_waits(t));
 }
 
 kl_err kli_track_run(kli_track *t, bool once, kl_error *e) {
@@ -128,7 +141,7 @@ kl_err kli_track_run(kli_track *t, bool once, kl_error *e) {
         if (!err) kli_ahead_cancel(t);
         if (err != KL_PENDING || once || t->journal_only) return err;
         track_show_waiting(t, e);
-        track_rest(kli_now_ns() - begun_ns);
+        track_rest(t, kli_now_ns() - begun_ns);
         err = kli_check_interrupt(t, e);
         if (err) return err;
     }

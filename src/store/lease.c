@@ -12,6 +12,7 @@
  * A lease says who should work.  That nothing is paid twice, should two ever believe that they do,
  * is held by kl_store_reserve, which checks the lease in the transaction that reserves (law 8). Not
  * here: what a lease is for (run/track.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "store/leases.h"
 #include "store/store_impl.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -238,6 +239,7 @@ static void *lease_keep(void *lease) {
         kl_err err = own ? KL_OK : kli_store_open(&own, l->ops, l->where, &why);
         if (!err) err = with_own(own, l, put_lease, &why);
         if (err) kli_debug("lease %s: %s", l->name, why.message);
+        if (own) own->ops->detach(own->self); /* a server has places for few at a time */
     }
     kl_store_close(own);
     return NULL;
@@ -287,7 +289,7 @@ static kl_err new_lease(kl_lease **out, kl_store *s, const char *name, int64_t m
     kl_lease *l = calloc(1, sizeof *l);
     if (!l) kl_oom(sizeof *l);
     *l = (kl_lease){.store = s, .ops = s->ops, .milliseconds = milliseconds};
-    l->where = strdup(s->where);
+    l->where = strdup(s->place);
     l->name = strdup(name);
     l->owner = strdup(owner_text(scratch, &me).ptr);
     if (!l->where || !l->name || !l->owner) kl_oom(sizeof *l);
@@ -342,4 +344,25 @@ void kl_lease_release(kl_lease *l) {
     if (with_own(l->store, l, drop_lease, &why))
         kli_debug("lease %s: %s", l->name, why.message); /* it ends by itself */
     free_lease(l);
+}
+
+/* ---- looking ------------------------------------------------------------------------- */
+
+kl_err kli_lease_list(kli_known_lease **rows, size_t *n, kl_store *s, kl_arena *a, kl_error *e) {
+    kli_lease_row *found;
+    lease_process me, owner;
+    kl_err err = read_myself(&me, e);
+    if (!err)
+        err = kli_list(&found, n, s, a, &(kli_query){.table = &kli_leases, .order = KLI_BY_KEY}, e);
+    if (err) return err;
+    *rows = KL_ARRAY(a, kli_known_lease, *n + 1);
+    for (size_t i = 0; i < *n; i++) {
+        char who[KL_LEASE_OWNER_BYTES] = "?";
+        const bool read = parse_owner(&owner, found[i].owner);
+        if (read) name_process(who, &owner, &me);
+        (*rows)[i] = (kli_known_lease){.name = found[i].name,
+                                       .owner = kl_arena_copy(a, kl_str_of(who)),
+                                       .held = read && is_held(&owner, &me, found[i].deadline_ms)};
+    }
+    return KL_OK;
 }

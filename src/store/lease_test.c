@@ -188,7 +188,7 @@ int main(void) {
         OVER_MEMBERS(test_lease__of_a_process_out_of_sight_ends_at_its_deadline),
         OVER_MEMBERS(test_lease__is_renewed_while_it_is_held),
         OVER_MEMBERS(test_lease__that_was_lost_reserves_no_money_and_is_not_taken_back),
-        ON_SQLITE(test_lease__processes_have_it_one_after_the_other),
+        OVER_PROCESSES(test_lease__processes_have_it_one_after_the_other),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_MEMBERS(tests);
 }

@@ -406,8 +406,8 @@ int main(void) {
         OVER_MEMBERS(test_ledger__the_run_has_a_cap_over_its_tracks),
         OVER_MEMBERS(test_ledger__huge_amounts_do_not_wrap),
         OVER_MEMBERS(test_ledger__no_order_of_anything_passes_a_cap),
-        ON_SQLITE(test_ledger__processes_cannot_pass_a_cap_together),
+        OVER_PROCESSES(test_ledger__processes_cannot_pass_a_cap_together),
         ON_SQLITE(test_ledger__without_room_the_reservation_stays),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_MEMBERS(tests);
 }

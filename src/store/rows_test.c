@@ -493,7 +493,7 @@ int main(void) {
         ON_SQLITE(test_store_verdict__a_damaged_or_foreign_frame_is_said),
         ON_SQLITE(test_store__a_file_of_version_1_is_brought_up_to_date),
         ON_SQLITE(test_store__a_journal_of_version_2_is_read_and_goes_on),
-        ON_SQLITE(test_store__both_sides_of_a_fork_go_on),
+        OVER_PROCESSES(test_store__both_sides_of_a_fork_go_on),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_MEMBERS(tests);
 }

@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite_impl.h"
 #include "base/fs.h"
+#include "store/migrations.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,23 +95,6 @@ static kl_err read_number(int64_t *out, const kli_sqlite_file *f, const char *sq
     return err;
 }
 
-/* The first section whose number is above `version`; NULL when there is none.  `*number` is its
- * number. */
-static const char *next_section(const char *schema, int64_t version, int64_t *number) {
-    static const char mark[] = "\n-- version ";
-    for (const char *at = schema; (at = strstr(at, mark)); at += sizeof mark - 1) {
-        *number = strtoll(at + sizeof mark - 1, NULL, 10);
-        if (*number > version) return at + 1;
-    }
-    return NULL;
-}
-
-static int64_t newest_version(const char *schema) {
-    int64_t version = 0, number;
-    while (next_section(schema, version, &number)) version = number;
-    return version;
-}
-
 static kl_err recognise(int64_t *version, const kli_sqlite_file *f, int64_t newest, kl_error *e) {
     int64_t application = 0, tables = 0;
     kl_err err = read_number(&application, f, "PRAGMA application_id", e);
@@ -123,14 +107,7 @@ static kl_err recognise(int64_t *version, const kli_sqlite_file *f, int64_t newe
         kl_hint(e, "name another file: --store PATH");
         return KL_EINVAL;
     }
-    if (*version > newest) {
-        kl_fail(e, KL_EINVAL, f->path,
-                "written by a newer klineage: schema %lld, this program knows %lld",
-                (long long)*version, (long long)newest);
-        kl_hint(e, "upgrade klineage, or name another file: --store PATH");
-        return KL_EINVAL;
-    }
-    return KL_OK;
+    return kli_check_version(f->path, *version, newest, e);
 }
 
 /* In one transaction: all missing sections, or none.  The version is read again inside, because
@@ -141,8 +118,8 @@ static kl_err migrate(const kli_sqlite_file *f, const char *schema, int64_t newe
     kl_err err = execute(f, "BEGIN IMMEDIATE", "migrate it", e);
     if (err) return err;
     err = recognise(&version, f, newest, e);
-    if (!err && (section = next_section(schema, version,
-                                        &number))) { /* sections follow one another up to the end */
+    if (!err && (section = kli_next_section(
+                     schema, version, &number))) { /* sections follow one another up to the end */
         char stamp[96];
         snprintf(stamp, sizeof stamp, "PRAGMA application_id = %d; PRAGMA user_version = %lld",
                  KLI_SQLITE_APPLICATION, (long long)newest);
@@ -175,8 +152,8 @@ static kl_err recognise_alone(int64_t *version, const kli_sqlite_file *f, int64_
 }
 
 static kl_err prepare_file(kli_sqlite_file *f, const char *schema, kl_error *e) {
-    int64_t newest = newest_version(schema), version = 0;
-    KL_ASSERT(newest == KLI_SQLITE_SCHEMA);
+    int64_t newest = kli_newest_section(schema), version = 0;
+    KL_ASSERT(newest == KLI_STORE_SCHEMA);
     kl_err err = recognise_alone(&version, f, newest, e);
     if (!err && version) f->version = (int)version;
     if (!err && sqlite3_db_readonly(f->db, "main") == 1) {
@@ -186,7 +163,7 @@ static kl_err prepare_file(kli_sqlite_file *f, const char *schema, kl_error *e) 
     }
     if (!err) err = enter_log(f, e);
     if (!err && version < newest) err = migrate(f, schema, newest, e);
-    if (!err) f->version = KLI_SQLITE_SCHEMA;
+    if (!err) f->version = KLI_STORE_SCHEMA;
     return err;
 }
 
@@ -242,7 +219,7 @@ static kl_err open_self(void **self, const char *path, kl_error *e) {
     kl_arena *scratch = kl_arena_new();
     kli_sqlite_file *f = calloc(1, sizeof *f);
     if (!f || !(f->path = strdup(path))) kl_oom(sizeof *f);
-    f->version = KLI_SQLITE_SCHEMA;
+    f->version = KLI_STORE_SCHEMA;
     kl_err err = kli_fs_mkdirs(kli_fs_dirname(scratch, path).ptr, e);
     if (err) kl_hint(e, "use another journal: --store PATH");
     if (!err) err = kli_sqlite_attach(f, e);

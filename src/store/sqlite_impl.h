@@ -6,7 +6,6 @@
 #include <sqlite3.h>
 
 #define KLI_SQLITE_APPLICATION 0x4b4c696e /* "KLin" */
-#define KLI_SQLITE_SCHEMA 3               /* the last section of schema.sql; asserted on opening */
 
 enum { KLI_SQLITE_STATEMENTS = 64 }; /* kinds of questions that are ever asked; asserted */
 

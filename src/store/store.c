@@ -17,20 +17,51 @@
 kl_err kli_store_open(kl_store **out, const kli_store_ops *ops, const char *where, kl_error *e) {
     kl_store *s = calloc(1, sizeof *s);
     *out = NULL;
-    if (!s || !(s->where = strdup(where))) kl_oom(sizeof *s);
+    kl_arena *scratch = kl_arena_new();
+    if (!s || !(s->place = strdup(where))) kl_oom(sizeof *s);
+    if (!(s->where = strdup(kli_store_shown(scratch, where).ptr))) kl_oom(sizeof *s);
+    kl_arena_free(scratch);
     s->ops = ops;
     const kl_err err = ops->open(&s->self, where, e);
     if (!err) {
         *out = s;
         return KL_OK;
     }
+    free(s->place);
     free(s->where);
     free(s);
     return err;
 }
 
-kl_err kl_store_open(kl_store **out, const char *path, kl_error *e) {
-    return kli_store_open(out, &kli_sqlite, path, e);
+/* "postgresql" of "postgresql://..."; empty of a path. */
+static kl_str url_scheme(const char *where) {
+    const char *colon = strstr(where, "://");
+    if (!colon || memchr(where, '/', (size_t)(colon - where))) return (kl_str){0};
+    return (kl_str){where, (size_t)(colon - where)};
+}
+
+kl_err kl_store_open(kl_store **out, const char *where, kl_error *e) {
+    const kl_str scheme = url_scheme(where);
+    if (!scheme.len) return kli_store_open(out, &kli_sqlite, where, e);
+    if (kl_str_eq(scheme, KL_S("postgresql")) || kl_str_eq(scheme, KL_S("postgres")))
+        return kli_store_open(out, &kli_postgresql, where, e);
+    *out = NULL;
+    kl_fail(e, KL_EINVAL, NULL, "no journal can be kept at %.*s://", KL_STR_ARG(scheme));
+    return kl_hint(e, "--store PATH, or --store postgresql://HOST/DATABASE");
+}
+
+kl_str kli_store_shown(kl_arena *a, const char *where) {
+    const kl_str scheme = url_scheme(where);
+    if (!scheme.len) return kl_arena_copy(a, kl_str_of(where));
+    const char *host = where + scheme.len + 3, *end = host + strcspn(host, "/?");
+    for (const char *at = end; at > host; at--)
+        if (at[-1] == '@') {
+            host = at;
+            break;
+        }
+    const char *options = strstr(end, "password="); /* in whatever follows nothing is safe */
+    return kl_arena_printf(a, "%.*s://%.*s", KL_STR_ARG(scheme),
+                           (int)(options ? options - host : (ptrdiff_t)strlen(host)), host);
 }
 
 void kl_store_close(kl_store *s) {
@@ -38,6 +69,7 @@ void kl_store_close(kl_store *s) {
     KL_ASSERT(!s->leases); /* whoever holds one still works */
     s->ops->close(s->self);
     kli_packer_free(s->packer);
+    free(s->place);
     free(s->where);
     free(s);
 }

@@ -9,7 +9,8 @@ typedef struct kli_packer kli_packer;
 struct kl_store {
     const kli_store_ops *ops;
     void *self;
-    char *where;        /* for messages, and to open it once more */
+    char *place;        /* to open it once more; a URL may hold a password */
+    char *where;        /* for messages */
     kli_packer *packer; /* NULL until something is packed or unpacked */
     int leases;         /* held through this handle */
 };

@@ -106,6 +106,9 @@ typedef struct {
     kl_err (*drop)(void *self, const kli_query *q, kl_error *e);
 } kli_store_ops;
 
-extern const kli_store_ops kli_sqlite;
+extern const kli_store_ops kli_sqlite, kli_postgresql;
+
+/* Where a store is, for people: of a URL without user and password. */
+kl_str kli_store_shown(kl_arena *a, const char *where);
 
 #endif

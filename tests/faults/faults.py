@@ -12,6 +12,7 @@ import shutil
 import struct
 import sys
 
+import cluster
 import kill
 import money
 import world
@@ -185,6 +186,17 @@ def test_money_without_usage(p):
 
 def test_money_two_processes(p):
     money.two_processes(p)
+
+
+# ---- several processes and hosts -------------------------------------------------------------------------------------------
+
+
+def test_cluster_database(p):
+    cluster.with_a_database(p)
+
+
+def test_cluster_slurm(p):
+    cluster.with_slurm(p)
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ Compiled oracles are shared between tests through one cache.  SPDX-License-Ident
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import signal
 import sqlite3
@@ -248,7 +250,7 @@ def test_every_command_prints_a_document(p):
             ("lineage", "list"), ("lineage", "show", "gemm-c"), ("lineage", "export", "gemm-c", "--out", "x.json"),
             ("library", "list", *library), ("library", "check", *library), ("library", "coverage", *library), ("library", "judge", *library),
             ("card", "show", "pack-b-c", *library), ("retrieve", "gemm", p.naive, *library), ("cost",), ("run", "list"),
-            ("probe", "--dry-run", *library), ("probe", "export", "--library", "mine"), ("probe", "show", *library), ("library", "import", card, "--library", "mine"), ("spool", "spool")]
+            ("probe", "--dry-run", *library), ("probe", "export", "--library", "mine"), ("probe", "show", *library), ("library", "import", card, "--library", "mine"), ("spool", "spool"), ("top", "spool", "--once")]
     elsewhere = ("tune", "walk", "lift", "admit", "optimize", "experiment", "report", "run show", "run record", "lineage rederive",
                  "lineage judge", "probe import", "probe recorded", "task import", "init", "capture", "serve")
     for words in here:
@@ -642,6 +644,44 @@ def test_spool(p):
     p.run("spool", "spool", "--work").is_("ok", "2 judged")
     p.gate(p.naive, *against).is_("ok")
     assert len(p.run("verdict", "list", "--json").json()["verdicts"]) == 2
+
+
+def test_top(p):
+    p.run("top", "--once").is_("ok", "no runs")
+    p.run("top", "nowhere", "--once").is_("usage", "no such spool folder")
+    p.gate(KERNELS / "gemm_wrong.c", "--check-only", "--spool", "spool").is_("pending")
+    p.run("top", "spool", "--once").is_("ok", "1 wait, 0 taken, 0 done")
+    p.run("spool", "spool", "--work").is_("ok", "1 judged")
+    told = p.run("top", "spool", "--json").is_("ok").json()["spools"][0]
+    assert (told["waiting"], told["done"], told["of_last_minute"], told["devices"][0]["verdicts"]) == (0, 1, 1, 1), told
+    (p.folder / "spool/taken" / f"{'a' * 64}@far@17@slurm-9").mkdir()
+    p.run("top", "spool", "--once").is_("ok", "far, process 17, Slurm's 9, seen")
+    running = subprocess.Popen([p.program, "optimize", "softmax", "--model", "mutate:1", "--spool", "other"], env=p.env, cwd=p.folder,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while not (runs := p.run("top", "--json").is_("ok").json()["runs"]) or not runs[0]["tracks"]:
+            assert time.monotonic() < until and running.poll() is None
+            time.sleep(0.1)
+        assert runs[0]["command"] == "optimize" and runs[0]["tracks"][0]["owner"] == f"process {running.pid}", runs
+    finally:
+        running.kill()
+        running.wait()
+    assert not p.run("top", "--json").is_("ok").json()["runs"][0]["tracks"]
+
+
+def test_top_on_a_screen_is_shown_anew_until_it_is_interrupted(p):
+    ours, theirs = pty.openpty()
+    top = subprocess.Popen([p.program, "top"], env=p.env, cwd=p.folder, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen, until = b"", time.monotonic() + 30
+    while seen.count(b"\033[2J") < 2:
+        assert time.monotonic() < until, seen
+        if select.select([ours], [], [], 1)[0]:
+            seen += os.read(ours, 4096)
+    top.send_signal(signal.SIGINT)
+    assert top.wait(10) == EXIT["ok"]
+    os.close(ours)
 
 
 # ---- ends that nobody planned ----------------------------------------------------------------------------------------------
