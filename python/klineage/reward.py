@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import time
+import warnings
 from urllib.parse import urlsplit
 
 BATCH = 64  # kernels that the server takes at a time
@@ -78,6 +79,7 @@ class Rewards:
                 status, headers, said = self.request("POST", "/v1/rewards", body)
             except (OSError, http.client.HTTPException) as why:  # it stops, or starts: the same batch is asked again
                 status, headers, said = 0, {}, {"message": f"{self.address}: {why}"}
+                warnings.warn(f"{said['message']}; the same batch is asked again", stacklevel=2)
             if status == 200:
                 return said["rewards"]
             if status not in (0, 202, 429, 503):
