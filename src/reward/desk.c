@@ -34,7 +34,6 @@ static void ask_for(kli_desk *d, kli_batch *b, size_t i, int64_t now_ns) {
     d->metrics.counts[KLI_COUNT_COALESCED] += job != NULL;
     if (!job) {
         job = kli_job_new(q, b->tenant, now_ns);
-        b->tenant->live++;
         kli_queue_add(&d->queue, job);
     }
     *KL_PUSH(job->arena, job->askers, job->n_askers) = (kli_asker){b, i};
@@ -45,6 +44,9 @@ static void ask_all(kli_desk *d, kli_batch *b) {
     KL_ASSERT(b->open);
     b->next = d->batches;
     d->batches = b;
+    b->tenant->live += (int64_t)b->open;
+    d->asked += b->open;
+    d->bytes += b->bytes;
     for (size_t i = 0; i < b->n; i++)
         if (!b->questions[i].answered && !b->questions[i].fail.code) ask_for(d, b, i, now_ns);
 }
@@ -56,6 +58,8 @@ static void batch_is_done(kli_desk *d, kli_batch *b) {
     kli_batch **at = &d->batches;
     while (*at != b) at = &(*at)->next;
     *at = b->next;
+    KL_ASSERT(d->bytes >= b->bytes);
+    d->bytes -= b->bytes;
     if (kli_batch_keep(d->store, b, false, &e)) /* the next start sees that all is answered */
         kli_warn("batch %.12s stays open in the journal: %s", b->id, e.message);
     d->done(d->done_ctx, b);
@@ -64,8 +68,6 @@ static void batch_is_done(kli_desk *d, kli_batch *b) {
 
 /* `why` NULL: its verdict is in the journal. */
 static void job_is_done(kli_desk *d, kli_job *job, const kl_error *why, int64_t judge_ns) {
-    KL_ASSERT(job->tenant->live > 0);
-    job->tenant->live--;
     for (size_t i = 0; i < job->n_askers; i++) {
         kli_batch *b = job->askers[i].batch;
         kli_question *q = &b->questions[job->askers[i].i];
@@ -74,7 +76,9 @@ static void job_is_done(kli_desk *d, kli_job *job, const kl_error *why, int64_t 
         q->wait_ns = job->given_ns - job->came_ns;
         q->judge_ns = judge_ns;
         d->served.answered += !why;
-        KL_ASSERT(b->open > 0);
+        KL_ASSERT(b->open > 0 && d->asked > 0 && b->tenant->live > 0);
+        d->asked--;
+        b->tenant->live--;
         if (--b->open == 0) batch_is_done(d, b);
     }
     kli_job_free(job);
@@ -215,29 +219,20 @@ static kl_err look_up(kli_desk *d, kli_batch *b, kl_error *e) {
     return KL_OK;
 }
 
-static size_t fresh_of(const kli_desk *d, const kli_batch *b) {
-    size_t n = 0;
-    for (size_t i = 0; i < b->n; i++) {
-        const kli_question *q = &b->questions[i];
-        n += !q->fail.code && !q->answered && !live_job(d, q->key);
-    }
-    return n;
-}
-
-static int until_room(const kli_desk *d, size_t fresh) {
+static int until_room(const kli_desk *d, size_t open) {
     const double judged = d->mean_seconds > 0 ? d->mean_seconds : 1;
-    const double seconds = judged * (double)fresh / (d->judges.n * d->judges.window);
+    const double seconds = judged * (double)open / (d->judges.n * d->judges.window);
     return (int)fmin(60, 1 + ceil(seconds));
 }
 
-static bool fits(int *seconds, const char **why, const kli_desk *d, kli_batch *b) {
-    const size_t fresh = fresh_of(d, b);
+/* `open`: kernels that it adds; none where the same batch is open already. */
+static bool fits(int *seconds, const char **why, const kli_desk *d, kli_batch *b, size_t open) {
     *why = "the tenant's quota is used up";
-    *seconds = kli_tenant_refuses(b->tenant, (int64_t)b->n, (int64_t)fresh, kli_now_ns());
+    *seconds = kli_tenant_refuses(b->tenant, (int64_t)b->n, (int64_t)open, kli_now_ns());
     if (*seconds) return false;
-    if (d->queue.n + fresh > KLI_REWARD_QUEUE) {
+    if (d->asked + open > KLI_REWARD_QUEUE || (open && d->bytes + b->bytes > KLI_REWARD_BODIES)) {
         *why = "the queue is full";
-        *seconds = until_room(d, fresh);
+        *seconds = until_room(d, open);
         return false;
     }
     b->tenant->allowance -= (double)b->n;
@@ -255,7 +250,7 @@ kl_err kli_desk_take(kli_admission *how, int *seconds, const char **why, kli_des
     kli_batch *same = kli_desk_named(d, (*b)->tenant, (*b)->id);
     kl_err err = look_up(d, *b, e);
     *how = KLI_DESK_LATER;
-    if (err || !fits(seconds, why, d, *b)) return err;
+    if (err || !fits(seconds, why, d, *b, same ? 0 : (*b)->open)) return err;
     if ((*b)->open && !same) err = kli_batch_keep(d->store, *b, true, e);
     if (err) return err;
     count_batch(d, *b);

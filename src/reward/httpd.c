@@ -29,7 +29,7 @@ typedef struct exchange {
     struct MHD_Connection *connection;
     char method[8], target[192];
     kl_buf body;
-    bool too_large, suspended, answered;
+    bool foreign, too_large, crowded, suspended, answered;
     kli_tenant *tenant;
     kli_batch *batch; /* waited for */
     char batch_id[65];
@@ -43,6 +43,7 @@ struct kli_httpd {
     struct MHD_Daemon *daemon;
     kli_desk *desk;
     exchange *waiting;
+    size_t bytes; /* of bodies that are here */
     int audit;
     bool local_socket;
 };
@@ -166,6 +167,7 @@ static result respond_batch(exchange *x) {
 static void stop_waiting(exchange *x) {
     if (!x->suspended) return;
     x->suspended = false;
+    x->tenant->waits--;
     *x->from = x->next;
     if (x->next) x->next->from = x->from;
 }
@@ -191,9 +193,11 @@ static result wait_for(exchange *x, kli_batch *b, int64_t wait_ns) {
     memcpy(x->batch_id, b->id, sizeof x->batch_id);
     x->kernels = b->n;
     b->waiters++;
-    if (!b->open || wait_ns <= 0 || h->desk->stopping) return respond_batch(x);
+    const bool waits = b->open && wait_ns > 0 && !h->desk->stopping;
+    if (!waits || x->tenant->waits >= KLI_REWARD_WAITS) return respond_batch(x);
     x->until_ns = kli_now_ns() + wait_ns;
     x->suspended = true;
+    x->tenant->waits++;
     x->next = h->waiting;
     x->from = &h->waiting;
     if (x->next) x->next->from = &x->next;
@@ -322,12 +326,12 @@ static result health(exchange *x) {
 /* The whole request is here. */
 static result answer(exchange *x) {
     if (strcmp(x->target, "/healthz") == 0) return health(x);
-    if (is_foreign(x)) return refuse(x, 403, "asked from a web page");
-    x->tenant = kli_tenants_of(&x->http->desk->tenants, header(x, "Authorization"));
+    if (x->foreign) return refuse(x, 403, "asked from a web page");
     if (!x->tenant)
         return refuse_with(x, 401, "no tenant has this token", "Authorization: Bearer TOKEN",
                            (extra){.name = "WWW-Authenticate", .value = "Bearer"});
     if (x->too_large) return refuse(x, 413, "the body is larger than 8 MiB");
+    if (x->crowded) return refuse_later(x, 429, "too much arrives at a time", 1);
     return route(x);
 }
 
@@ -340,12 +344,24 @@ static exchange *begin(kli_httpd *h, struct MHD_Connection *c, const char *metho
     *x = (exchange){.http = h, .connection = c, .begin_ns = kli_now_ns()};
     snprintf(x->method, sizeof x->method, "%s", method);
     snprintf(x->target, sizeof x->target, "%s", target);
+    x->foreign = is_foreign(x);
+    if (!x->foreign) x->tenant = kli_tenants_of(&h->desk->tenants, header(x, "Authorization"));
     return x;
 }
 
+static void drop_body(exchange *x) {
+    x->http->bytes -= x->body.len;
+    kl_buf_fini(&x->body);
+}
+
+/* Of somebody unknown nothing is kept. */
 static void add_body(exchange *x, const char *data, size_t n) {
     if (x->body.len + n > KLI_REWARD_BODY) x->too_large = true;
-    if (!x->too_large) kl_buf_add(&x->body, (kl_str){data, n});
+    if (x->http->bytes + n > KLI_REWARD_BODIES) x->crowded = true;
+    if (x->too_large || x->crowded) drop_body(x);
+    if (!x->tenant || x->too_large || x->crowded) return;
+    kl_buf_add(&x->body, (kl_str){data, n});
+    x->http->bytes += n;
 }
 
 static bool declares_too_much(const exchange *x) {
@@ -378,7 +394,7 @@ static void on_end(void *ctx, struct MHD_Connection *c, void **own,
     if (!x) return;
     stop_waiting(x);
     if (x->batch) kli_desk_leave(x->http->desk, x->batch); /* the client is gone */
-    kl_buf_fini(&x->body);
+    drop_body(x);
     free(x);
     *own = NULL;
 }

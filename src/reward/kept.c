@@ -69,16 +69,17 @@ static kli_tenant *tenant_named(kli_tenants *t, kl_str name) {
     return NULL;
 }
 
-/* Errors: KL_ENOENT: of a tenant that is no more. */
-static kl_err read_row(kli_batch **out, kli_tenants *t, kl_arena *a, const kl_store_record *row,
-                       kl_error *e) {
+/* Errors: KL_ENOENT: not that of `whose` (NULL: any), or of a tenant that is no more. */
+static kl_err read_row(kli_batch **out, kli_tenants *t, const kli_tenant *whose, kl_arena *a,
+                       const kl_store_record *row, kl_error *e) {
     json_t *o = NULL;
     kl_err err = kli_json_parse(&o, row->json, KL_S("journal"), e);
     if (err) return err;
     kli_tenant *tenant = tenant_named(t, kli_json_text_or(o, "tenant", (kl_str){0}));
-    const kl_str body = kli_json_dump(a, json_object_get(o, "batch"), false);
-    err = tenant ? kli_batch_parse(out, tenant, body, e)
-                 : kl_fail(e, KL_ENOENT, "journal", "a batch of a tenant that is no more");
+    const bool theirs = tenant && (!whose || tenant == whose);
+    err = theirs ? kli_batch_parse(out, tenant,
+                                   kli_json_dump(a, json_object_get(o, "batch"), false), e)
+                 : kl_fail(e, KL_ENOENT, "journal", "no such batch");
     json_decref(o);
     if (err) return err;
     memcpy((*out)->id, row->id.ptr, 64); /* the client knows it by this, whatever tasks are now */
@@ -89,16 +90,11 @@ kl_err kli_batch_find(kli_batch **out, kl_store *s, kli_tenants *t, kli_tenant *
                       const char *id, kl_error *e) {
     kl_store_record row;
     kl_arena *a = kl_arena_new();
-    kli_batch *b = NULL;
     *out = NULL;
     kl_err err = kl_store_record_find(&row, s, a, KIND, id, e);
-    if (!err) err = read_row(&b, t, a, &row, e);
-    if (!err && b->tenant != tenant)
-        err = kl_fail(e, KL_ENOENT, "journal", "no " KIND " has the name or id '%s'", id);
+    if (!err) err = read_row(out, t, tenant, a, &row, e);
     kl_arena_free(a);
-    if (err) return kli_batch_free(b), err;
-    *out = b;
-    return KL_OK;
+    return err;
 }
 
 kl_err kli_batch_each_open(kl_store *s, kli_tenants *t, void (*visit)(void *ctx, kli_batch *b),
@@ -110,7 +106,7 @@ kl_err kli_batch_each_open(kl_store *s, kli_tenants *t, void (*visit)(void *ctx,
     for (size_t i = n; !err && i-- > 0;) {
         kli_batch *b = NULL;
         kl_error own = {0};
-        if (read_row(&b, t, a, &rows[i], &own)) continue; /* of a tenant that is no more */
+        if (read_row(&b, t, NULL, a, &rows[i], &own)) continue; /* of a tenant that is no more */
         visit(ctx, b);
     }
     kl_arena_free(a);

@@ -193,6 +193,7 @@ static kl_err read_kernels(kli_batch *b, const json_t *list, kl_error *e) {
             return kl_fail(e, KL_EPARSE, "request", "two kernels have the id '%.*s'",
                            KL_STR_ARG(q->id));
         keep_texts(q, b->arena);
+        b->bytes += q->kernel.len + q->against.len;
         if (!check_question(q, b->tenant, &q->fail)) b->open++;
     }
     return KL_OK;

@@ -9,8 +9,9 @@
 /* Bounds on what comes from outside, each with its reason. */
 enum {
     KLI_REWARD_BATCH = 64,   /* kernels: a GRPO group is 8 or 16, a device batch a few groups */
-    KLI_REWARD_QUEUE = 4096, /* kernels that wait: an hour's work of one judge */
+    KLI_REWARD_QUEUE = 4096, /* kernels asked and not answered: an hour's work of one judge */
     KLI_REWARD_CONNECTIONS = 1024, /* one descriptor and 32 KiB each */
+    KLI_REWARD_WAITS = 256,        /* of them kept for one tenant; beyond, an answer is "pending" */
     KLI_REWARD_WAIT_SECONDS = 300, /* proxies and clients give up about then */
     KLI_REWARD_DEFAULT_WAIT = 60,
     KLI_REWARD_IDLE_SECONDS = 60, /* of a connection that sends nothing */
@@ -23,8 +24,9 @@ enum {
     KLI_REWARD_JUDGES = 64,
     KLI_REWARD_WINDOW = 256, /* questions that one judge holds where others do the work */
 };
-#define KLI_REWARD_BODY (8u << 20) /* a full batch of the largest experts */
-#define KLI_REWARD_LINE (8u << 20) /* a question or an answer: two sources, escaped */
+#define KLI_REWARD_BODY (8u << 20)     /* a full batch of the largest experts */
+#define KLI_REWARD_BODIES (256u << 20) /* that arrive at a time, and of sources that are asked */
+#define KLI_REWARD_LINE (16u << 20)    /* a question or an answer: two sources, escaped */
 
 /* ---- tasks and tenants ------------------------------------------------------------------ */
 
@@ -43,7 +45,8 @@ typedef struct {
     int64_t per_minute, in_flight; /* kernels */
     double allowance;              /* left of this minute's */
     int64_t counted_ns;
-    int64_t live; /* kernels that wait or are judged */
+    int64_t live; /* kernels asked and not answered */
+    int waits;    /* connections that are kept for it */
     int64_t turn; /* when one was last given to a judge, in turns */
 } kli_tenant;
 
@@ -60,8 +63,8 @@ KL_MUST_USE kl_err kli_tenants_open(kli_tenants *out, const kli_reward_opts *o, 
 void kli_tenants_close(kli_tenants *t);
 /* The one whose token it is; `header`: "Bearer ..." or NULL.  Takes as long for every token. */
 kli_tenant *kli_tenants_of(kli_tenants *t, const char *header);
-/* 0, or the seconds after which `n` more kernels may be asked of which `new` are to be judged. */
-int kli_tenant_refuses(kli_tenant *t, int64_t n, int64_t fresh, int64_t now_ns);
+/* 0, or the seconds after which `n` more kernels may be asked of which `open` have no answer. */
+int kli_tenant_refuses(kli_tenant *t, int64_t n, int64_t open, int64_t now_ns);
 /* Errors: KL_ENOENT (not this tenant's, or nobody's), those of kl_task_load. */
 KL_MUST_USE kl_err kli_tenant_task(const kl_task **out, kl_str *path, kli_tenant *t, kl_str name,
                                    kl_error *e);
@@ -87,6 +90,7 @@ typedef struct kli_batch {
     const kli_formula *formula;
     kli_question *questions;
     size_t n, open; /* open: neither answered nor failed */
+    size_t bytes;   /* of sources */
     bool verdicts;
     int64_t wait_ns, came_ns;
     int waiters; /* connections */
@@ -226,7 +230,8 @@ typedef struct {
     kli_tenants tenants;
     kli_queue queue;
     kli_judges judges;
-    kli_batch *batches; /* open */
+    kli_batch *batches;  /* open */
+    size_t asked, bytes; /* kernels of these without an answer; their sources */
     kli_metrics metrics;
     kli_reward_served served;
     double mean_seconds; /* of one judgement, lately */

@@ -241,10 +241,10 @@ static void fill(kli_tenant *t, int64_t now_ns) {
     t->counted_ns = now_ns;
 }
 
-int kli_tenant_refuses(kli_tenant *t, int64_t n, int64_t fresh, int64_t now_ns) {
+int kli_tenant_refuses(kli_tenant *t, int64_t n, int64_t open, int64_t now_ns) {
     fill(t, now_ns);
     if ((double)n > t->allowance && n <= t->per_minute)
         return 1 + (int)(((double)n - t->allowance) / (double)t->per_minute * 60);
     if (n > t->per_minute) return 60;
-    return t->live + fresh > t->in_flight ? 1 : 0;
+    return t->live + open > t->in_flight ? 1 : 0;
 }
