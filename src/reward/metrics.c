@@ -45,7 +45,7 @@ static void counters(kl_buf *out, const kli_metrics *m) {
         [KLI_COUNT_BATCHES] = {"batches_total", "batches that were accepted"},
         [KLI_COUNT_KERNELS] = {"kernels_total", "kernels of accepted batches"},
         [KLI_COUNT_HITS] = {"hits_total", "kernels answered from the journal at once"},
-        [KLI_COUNT_COALESCED] = {"coalesced_total", "kernels that somebody was asking already"},
+        [KLI_COUNT_COALESCED] = {"coalesced_total", "kernels that were being asked already"},
         [KLI_COUNT_JUDGED] = {"judged_total", "kernels that a gate judged"},
         [KLI_COUNT_FAILED] = {"failed_total", "kernels that could not be judged"},
         [KLI_COUNT_RESTARTS] = {"judge_restarts_total", "judges that ended and were started again"},
