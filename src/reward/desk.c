@@ -39,7 +39,7 @@ static void ask_for(kli_desk *d, kli_batch *b, size_t i, int64_t now_ns) {
     *KL_PUSH(job->arena, job->askers, job->n_askers) = (kli_asker){b, i};
 }
 
-static void ask_all(kli_desk *d, kli_batch *b) {
+static void queue_batch(kli_desk *d, kli_batch *b) {
     const int64_t now_ns = kli_now_ns();
     KL_ASSERT(b->open);
     b->next = d->batches;
@@ -120,7 +120,7 @@ static void job_failed(kli_desk *d, kli_job *job, const kl_error *why) {
     job_is_done(d, job, why, 0);
 }
 
-static void read_line(kli_desk *d, kli_judge *j, kl_str line) {
+static void read_judge_line(kli_desk *d, kli_judge *j, kl_str line) {
     json_t *o = NULL;
     kl_error why;
     if (kli_json_parse(&o, line, KL_S("judge"), kl_ignored())) return; /* no answer: see its end */
@@ -155,7 +155,7 @@ static void hear(kli_desk *d, kli_judge *j) {
     kl_str line;
     kl_arena *a = kl_arena_new();
     const bool alive = kli_judge_read(j);
-    while (kli_judge_line(&line, a, j)) read_line(d, j, line);
+    while (kli_judge_line(&line, a, j)) read_judge_line(d, j, line);
     if (!alive) judge_ended(d, j);
     kl_arena_free(a);
 }
@@ -207,7 +207,7 @@ void kli_desk_leave(kli_desk *d, kli_batch *b) {
 }
 
 /* What the journal knows already. */
-static kl_err look_up(kli_desk *d, kli_batch *b, kl_error *e) {
+static kl_err look_up_answers(kli_desk *d, kli_batch *b, kl_error *e) {
     char verdict[65];
     for (size_t i = 0; i < b->n; i++) {
         kli_question *q = &b->questions[i];
@@ -226,7 +226,8 @@ static int until_room(const kli_desk *d, size_t open) {
 }
 
 /* `open`: kernels that it adds; none where the same batch is open already. */
-static bool fits(int *seconds, const char **why, const kli_desk *d, kli_batch *b, size_t open) {
+static bool batch_fits(int *seconds, const char **why, const kli_desk *d, kli_batch *b,
+                       size_t open) {
     *why = "the tenant's quota is used up";
     *seconds = kli_tenant_refuses(b->tenant, (int64_t)b->n, (int64_t)open, kli_now_ns());
     if (*seconds) return false;
@@ -248,9 +249,9 @@ static void count_batch(kli_desk *d, const kli_batch *b) {
 kl_err kli_desk_take(kli_admission *how, int *seconds, const char **why, kli_desk *d, kli_batch **b,
                      kl_error *e) {
     kli_batch *same = kli_desk_named(d, (*b)->tenant, (*b)->id);
-    kl_err err = look_up(d, *b, e);
+    kl_err err = look_up_answers(d, *b, e);
     *how = KLI_DESK_LATER;
-    if (err || !fits(seconds, why, d, *b, same ? 0 : (*b)->open)) return err;
+    if (err || !batch_fits(seconds, why, d, *b, same ? 0 : (*b)->open)) return err;
     if ((*b)->open && !same) err = kli_batch_keep(d->store, *b, true, e);
     if (err) return err;
     count_batch(d, *b);
@@ -260,7 +261,7 @@ kl_err kli_desk_take(kli_admission *how, int *seconds, const char **why, kli_des
         kli_batch_free(*b);
         *b = same;
     } else if (*how == KLI_DESK_OPEN) {
-        ask_all(d, *b);
+        queue_batch(d, *b);
     }
     return KL_OK;
 }
@@ -268,7 +269,7 @@ kl_err kli_desk_take(kli_admission *how, int *seconds, const char **why, kli_des
 kl_err kli_desk_recall(kli_batch **out, kli_desk *d, kli_tenant *t, const char *id, kl_error *e) {
     kli_batch *b = NULL;
     kl_err err = kli_batch_find(&b, d->store, &d->tenants, t, id, e);
-    if (!err) err = look_up(d, b, e);
+    if (!err) err = look_up_answers(d, b, e);
     for (size_t i = 0; !err && i < b->n; i++) {
         kli_question *q = &b->questions[i];
         if (q->answered || q->fail.code) continue;
@@ -283,7 +284,7 @@ kl_err kli_desk_recall(kli_batch **out, kli_desk *d, kli_tenant *t, const char *
 
 /* ---- the answer ------------------------------------------------------------------------- */
 
-static json_t *failed_json(const kli_question *q) {
+static json_t *failure_json(const kli_question *q) {
     return json_pack("{so sn ss so so}", "id", kli_json_str(q->id), "reward", "error",
                      kl_err_name(q->fail.code), "message", kli_json_str(kl_str_of(q->fail.message)),
                      "hint", kli_json_str(kl_str_of(q->fail.hint)));
@@ -317,7 +318,7 @@ static kl_err question_answer(json_t **out, kli_desk *d, kl_arena *a, const kli_
     bool found = false;
     kl_verdict *v = KL_NEW(a, kl_verdict);
     *out = NULL;
-    if (q->fail.code) return *out = failed_json(q), KL_OK;
+    if (q->fail.code) return *out = failure_json(q), KL_OK;
     kl_err err = kli_answer_find(key, &found, d->store, q->key, e);
     if (err) return err;
     if (!found) {
@@ -350,13 +351,13 @@ kl_err kli_desk_answer(json_t **out, kli_desk *d, const kli_batch *b, kl_error *
 static void go_on(void *ctx, kli_batch *b) {
     kli_desk *d = ctx;
     kl_error e = {0};
-    if (look_up(d, b, &e)) kli_warn("batch %.12s: %s", b->id, e.message);
+    if (look_up_answers(d, b, &e)) kli_warn("batch %.12s: %s", b->id, e.message);
     if (!b->open) {
         if (kli_batch_keep(d->store, b, false, &e)) kli_warn("batch %.12s: %s", b->id, e.message);
         kli_batch_free(b);
         return;
     }
-    ask_all(d, b);
+    queue_batch(d, b);
 }
 
 static kl_err lease(kli_desk *d, kl_error *e) {

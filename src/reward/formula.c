@@ -45,7 +45,7 @@ static double shaped(const kli_reward_facts *f) {
     return f->correct ? COMPILED + CORRECT + doublings(f) : COMPILED;
 }
 
-static double speedup(const kli_reward_facts *f) {
+static double speedup_ratio(const kli_reward_facts *f) {
     const bool decided = f->call == KL_DECISION_FASTER || f->call == KL_DECISION_SLOWER;
     if (!f->correct) return 0;
     return decided ? fmin(f->ratio, RATIO_MOST) : 1;
@@ -62,7 +62,7 @@ static const kli_formula FORMULAS[] = {
      shaped},
     {"speedup",
      "the ratio to the opponent's time where a change is proven, else 1; 0 unless correct",
-     speedup},
+     speedup_ratio},
     {"fast", "1 where faster is proven", fast},
     {"correct", "1 where correct", correct},
 };

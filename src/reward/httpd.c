@@ -127,7 +127,7 @@ static result refuse_with(exchange *x, int status, const char *message, const ch
                         more);
 }
 
-static result refuse(exchange *x, int status, const char *message) {
+static result refuse_plainly(exchange *x, int status, const char *message) {
     return refuse_with(x, status, message, "", (extra){0});
 }
 
@@ -187,7 +187,7 @@ static void on_batch_done(void *ctx, kli_batch *b) {
 }
 
 /* Now, or when it is done. */
-static result wait_for(exchange *x, kli_batch *b, int64_t wait_ns) {
+static result wait_for_batch(exchange *x, kli_batch *b, int64_t wait_ns) {
     kli_httpd *h = x->http;
     x->batch = b;
     memcpy(x->batch_id, b->id, sizeof x->batch_id);
@@ -225,7 +225,7 @@ static result post_rewards(exchange *x) {
         kli_batch_free(b);
         return refuse_error(x, &e);
     }
-    if (how != KLI_DESK_LATER) return wait_for(x, b, wait_ns);
+    if (how != KLI_DESK_LATER) return wait_for_batch(x, b, wait_ns);
     kli_batch_free(b);
     return refuse_later(x, 429, why, seconds);
 }
@@ -249,12 +249,12 @@ static int64_t wait_of(const exchange *x) {
 static result get_rewards(exchange *x, const char *id) {
     kli_desk *d = x->http->desk;
     kl_error e = {0};
-    if (!is_id(id)) return refuse(x, 404, "no such batch");
+    if (!is_id(id)) return refuse_plainly(x, 404, "no such batch");
     kli_batch *b = kli_desk_named(d, x->tenant, id);
-    if (b) return wait_for(x, b, wait_of(x));
+    if (b) return wait_for_batch(x, b, wait_of(x));
     if (kli_desk_recall(&b, d, x->tenant, id, &e))
-        return e.code == KL_ENOENT ? refuse(x, 404, "no such batch") : refuse_error(x, &e);
-    return wait_for(x, b, 0);
+        return e.code == KL_ENOENT ? refuse_plainly(x, 404, "no such batch") : refuse_error(x, &e);
+    return wait_for_batch(x, b, 0);
 }
 
 static result get_tasks(exchange *x) {
@@ -281,7 +281,7 @@ static result get_formulas(exchange *x) {
 static result get_metrics(exchange *x) {
     const kli_desk *d = x->http->desk;
     kl_buf text = {0};
-    if (!x->tenant->operates) return refuse(x, 403, "metrics are the operator's");
+    if (!x->tenant->operates) return refuse_plainly(x, 403, "metrics are the operator's");
     kli_metrics_text(&text, &d->metrics, d->queue.n, (size_t)kli_desk_judged(d), d->judges.n);
     const result done =
         respond(x, 200, kl_buf_str(&text), (extra){.type = "text/plain; version=0.0.4"});
@@ -299,13 +299,13 @@ static result route(exchange *x) {
     if (get && strcmp(t, "/v1/tasks") == 0) return get_tasks(x);
     if (get && strcmp(t, "/v1/formulas") == 0) return get_formulas(x);
     if (get && strcmp(t, "/metrics") == 0) return get_metrics(x);
-    return refuse(x, get || post ? 404 : 405, "no such thing here");
+    return refuse_plainly(x, get || post ? 404 : 405, "no such thing here");
 }
 
 /* ---- who asks --------------------------------------------------------------------------- */
 
 /* A page of the web that makes a browser ask here comes with an origin or by a foreign name. */
-static bool is_foreign(const exchange *x) {
+static bool is_from_a_page(const exchange *x) {
     static const char *const OWN[] = {"127.0.0.1", "localhost", "[::1]"};
     const char *host = header(x, "Host");
     if (x->http->local_socket || !x->http->desk->tenants.open) return false;
@@ -324,13 +324,13 @@ static result health(exchange *x) {
 }
 
 /* The whole request is here. */
-static result answer(exchange *x) {
+static result answer_request(exchange *x) {
     if (strcmp(x->target, "/healthz") == 0) return health(x);
-    if (x->foreign) return refuse(x, 403, "asked from a web page");
+    if (x->foreign) return refuse_plainly(x, 403, "asked from a web page");
     if (!x->tenant)
         return refuse_with(x, 401, "no tenant has this token", "Authorization: Bearer TOKEN",
                            (extra){.name = "WWW-Authenticate", .value = "Bearer"});
-    if (x->too_large) return refuse(x, 413, "the body is larger than 8 MiB");
+    if (x->too_large) return refuse_plainly(x, 413, "the body is larger than 8 MiB");
     if (x->crowded) return refuse_later(x, 429, "too much arrives at a time", 1);
     return route(x);
 }
@@ -344,7 +344,7 @@ static exchange *begin(kli_httpd *h, struct MHD_Connection *c, const char *metho
     *x = (exchange){.http = h, .connection = c, .begin_ns = kli_now_ns()};
     snprintf(x->method, sizeof x->method, "%s", method);
     snprintf(x->target, sizeof x->target, "%s", target);
-    x->foreign = is_foreign(x);
+    x->foreign = is_from_a_page(x);
     if (!x->foreign) x->tenant = kli_tenants_of(&h->desk->tenants, header(x, "Authorization"));
     return x;
 }
@@ -376,7 +376,8 @@ static result on_request(void *ctx, struct MHD_Connection *c, const char *target
     (void)version;
     if (!x) {
         *own = x = begin(ctx, c, method, target);
-        return declares_too_much(x) ? refuse(x, 413, "the body is larger than 8 MiB") : MHD_YES;
+        return declares_too_much(x) ? refuse_plainly(x, 413, "the body is larger than 8 MiB")
+                                    : MHD_YES;
     }
     if (*n) {
         add_body(x, data, *n);
@@ -384,7 +385,7 @@ static result on_request(void *ctx, struct MHD_Connection *c, const char *target
         return MHD_YES;
     }
     if (x->answered) return MHD_YES;
-    return x->batch ? respond_batch(x) : answer(x);
+    return x->batch ? respond_batch(x) : answer_request(x);
 }
 
 static void on_end(void *ctx, struct MHD_Connection *c, void **own,

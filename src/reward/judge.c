@@ -88,7 +88,7 @@ static void copy_hash(char to[65], kl_str from) {
     to[64] = '\0';
 }
 
-static kl_err read_line(held_question *h, kl_str line, kl_error *e) {
+static kl_err read_question(held_question *h, kl_str line, kl_error *e) {
     kl_err err = kli_json_parse(&h->line, line, KL_S("question"), e);
     if (!err) err = kli_question_read(&h->q, json_object_get(h->line, "question"), e);
     if (err) return err;
@@ -128,7 +128,7 @@ static kl_err load_question(judge *j, held_question *h, kl_error *refusal, kl_er
 
 /* ---- the answer ------------------------------------------------------------------------- */
 
-static void say(const json_t *o) {
+static void say_line(const json_t *o) {
     kl_arena *a = kl_arena_new();
     const kl_str line = kl_arena_printf(a, "%s\n", kli_json_dump(a, o, false).ptr);
     if (!kli_fs_write_all(STDOUT_FILENO, line)) exit(1); /* the server is gone */
@@ -141,7 +141,7 @@ static void say_verdict(const held_question *h) {
                           kl_outcome_name(v->outcome), "journaled", h->journaled, "judge_ns",
                           (json_int_t)(kli_now_ns() - h->begin_ns), "kernel_ns",
                           (json_int_t)(h->journaled ? 0 : v->total_ns - v->overhead_ns));
-    say(o);
+    say_line(o);
     json_decref(o);
 }
 
@@ -149,12 +149,12 @@ static void say_error(const held_question *h, const kl_error *e) {
     json_t *o =
         json_pack("{ss si so so}", "key", h->q.key, "error", e->code, "message",
                   kli_json_str(kl_str_of(e->message)), "hint", kli_json_str(kl_str_of(e->hint)));
-    say(o);
+    say_line(o);
     json_decref(o);
 }
 
 /* Keep it, then say it. */
-static kl_err answer(judge *j, held_question *h, kl_error *e) {
+static kl_err keep_and_say(judge *j, held_question *h, kl_error *e) {
     kl_err err = KL_OK;
     h->verdict.journaled = false;
     if (!h->journaled) err = kli_verdicts_keep(h->key, j->store, h->arena, &h->verdict, e);
@@ -163,7 +163,7 @@ static kl_err answer(judge *j, held_question *h, kl_error *e) {
     return err;
 }
 
-static kl_err refuse(judge *j, held_question *h, const kl_error *why, kl_error *e) {
+static kl_err refuse_question(judge *j, held_question *h, const kl_error *why, kl_error *e) {
     const kl_str parts[] = {KL_S("klineage/reward/refused/1"), kl_str_of(h->q.key)};
     kl_verdict kept;
     memcpy(h->key, kli_hash_parts(parts, KL_COUNT(parts)).hex, sizeof h->key);
@@ -171,7 +171,7 @@ static kl_err refuse(judge *j, held_question *h, const kl_error *why, kl_error *
     if (err) return err;
     kl_verdict_refused(&h->verdict, h->arena, h->job.task, SOURCE, why);
     h->verdict.kernel_hash = kl_arena_copy(h->arena, kl_str_of(kli_hash_of(h->q.kernel).hex));
-    return answer(j, h, e);
+    return keep_and_say(j, h, e);
 }
 
 /* ---- judging ---------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static bool once_more(const judge *j, const held_question *h) {
            !kl_executor_ops_of(j->executor)->keeps;
 }
 
-static kl_err measure(judge *j, held_question *h, kl_error *e) {
+static kl_err measure_question(judge *j, held_question *h, kl_error *e) {
     kl_err err = kl_executor_poll(&h->verdict, j->executor, h->arena, h->id, e);
     h->measured++;
     while (!err && once_more(j, h)) {
@@ -227,10 +227,10 @@ static kl_err look_at(judge *j, held_question *h, kl_error *e) {
     kl_error refusal = {0};
     kl_err err = h->job.task ? KL_OK : load_question(j, h, &refusal, e);
     if (err) return err;
-    if (!h->job.kernel) return refuse(j, h, &refusal, e);
+    if (!h->job.kernel) return refuse_question(j, h, &refusal, e);
     if (!h->submitted) err = submit(j, h, e);
-    if (!err && !h->journaled) err = measure(j, h, e);
-    return err ? err : answer(j, h, e);
+    if (!err && !h->journaled) err = measure_question(j, h, e);
+    return err ? err : keep_and_say(j, h, e);
 }
 
 static void let_go(judge *j, int i) {
@@ -253,22 +253,22 @@ static void look_at_all(judge *j) {
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-static kl_err hold(judge *j, kl_str line, kl_error *e) {
+static kl_err hold_line(judge *j, kl_str line, kl_error *e) {
     held_question *h = calloc(1, sizeof *h);
     if (!h) kl_oom(sizeof *h);
     if (j->n_tasks == MOST_TASKS && !j->n_held) forget_tasks(j);
     h->arena = kl_arena_new();
     j->held[j->n_held++] = h;
-    return read_line(h, kl_arena_copy(h->arena, line), e);
+    return read_question(h, kl_arena_copy(h->arena, line), e);
 }
 
-static kl_err take_lines(judge *j, kl_error *e) {
+static kl_err take_questions(judge *j, kl_error *e) {
     kl_err err = KL_OK;
     const char *end;
     while (!err && j->n_held < j->window && (j->n_tasks < MOST_TASKS || !j->n_held) &&
            j->from.len && (end = memchr(j->from.ptr, '\n', j->from.len))) {
         const size_t n = (size_t)(end - j->from.ptr);
-        err = hold(j, (kl_str){j->from.ptr, n}, e);
+        err = hold_line(j, (kl_str){j->from.ptr, n}, e);
         j->from.len -= n + 1;
         memmove(j->from.ptr, end + 1, j->from.len + 1);
     }
@@ -291,7 +291,7 @@ static kl_err judge_all(judge *j, kl_error *e) {
         if (j->from.len > KLI_REWARD_LINE * (size_t)j->window)
             return kl_fail(e, KL_ELIMIT, "judge", "a line without an end");
         do {
-            err = take_lines(j, e);
+            err = take_questions(j, e);
             if (!err) look_at_all(j);
         } while (!err && !j->n_held && j->from.len && memchr(j->from.ptr, '\n', j->from.len));
     }

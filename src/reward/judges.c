@@ -69,7 +69,7 @@ kl_err kli_judge_start(kli_judge *j, const kli_judges *all, kl_error *e) {
     return err;
 }
 
-static void wait_for(pid_t pid, bool gently) {
+static void wait_for_end(pid_t pid, bool gently) {
     for (int tenths = 0; gently && tenths < 20; tenths++) { /* it was idle: it ends at once */
         if (waitpid(pid, NULL, WNOHANG) != 0) return;
         usleep(100000);
@@ -84,7 +84,7 @@ kli_job *kli_judge_end(kli_judge *j, bool gently) {
     if (!j->pid) return NULL;
     close(j->in);
     close(j->out);
-    wait_for(j->pid, gently);
+    wait_for_end(j->pid, gently);
     kl_buf_fini(&j->to);
     kl_buf_fini(&j->from);
     *j = (kli_judge){.not_before_ns = kli_now_ns() + AGAIN_NS};

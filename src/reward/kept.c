@@ -70,8 +70,8 @@ static kli_tenant *tenant_named(kli_tenants *t, kl_str name) {
 }
 
 /* Errors: KL_ENOENT: not that of `whose` (NULL: any), or of a tenant that is no more. */
-static kl_err read_row(kli_batch **out, kli_tenants *t, const kli_tenant *whose, kl_arena *a,
-                       const kl_store_record *row, kl_error *e) {
+static kl_err read_kept_batch(kli_batch **out, kli_tenants *t, const kli_tenant *whose, kl_arena *a,
+                              const kl_store_record *row, kl_error *e) {
     json_t *o = NULL;
     kl_err err = kli_json_parse(&o, row->json, KL_S("journal"), e);
     if (err) return err;
@@ -92,7 +92,7 @@ kl_err kli_batch_find(kli_batch **out, kl_store *s, kli_tenants *t, kli_tenant *
     kl_arena *a = kl_arena_new();
     *out = NULL;
     kl_err err = kl_store_record_find(&row, s, a, KIND, id, e);
-    if (!err) err = read_row(out, t, tenant, a, &row, e);
+    if (!err) err = read_kept_batch(out, t, tenant, a, &row, e);
     kl_arena_free(a);
     return err;
 }
@@ -106,7 +106,8 @@ kl_err kli_batch_each_open(kl_store *s, kli_tenants *t, void (*visit)(void *ctx,
     for (size_t i = n; !err && i-- > 0;) {
         kli_batch *b = NULL;
         kl_error own = {0};
-        if (read_row(&b, t, NULL, a, &rows[i], &own)) continue; /* of a tenant that is no more */
+        if (read_kept_batch(&b, t, NULL, a, &rows[i], &own))
+            continue; /* of a tenant that is no more */
         visit(ctx, b);
     }
     kl_arena_free(a);

@@ -58,7 +58,7 @@ static kl_err listen_file(int *out, const char *path, kl_error *e) {
 
 /* ---- an address ------------------------------------------------------------------------- */
 
-static kl_err split(char *host, char *port, size_t room, const char *spec, kl_error *e) {
+static kl_err split_address(char *host, char *port, size_t room, const char *spec, kl_error *e) {
     const char *colon = strrchr(spec, ':');
     size_t n = colon ? (size_t)(colon - spec) : 0;
     const char *from = spec;
@@ -76,7 +76,7 @@ static kl_err split(char *host, char *port, size_t room, const char *spec, kl_er
     return KL_OK;
 }
 
-static bool is_loopback(const struct sockaddr *at) {
+static bool is_this_machine(const struct sockaddr *at) {
     if (at->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const void *)at;
         return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
@@ -120,13 +120,13 @@ kl_err kli_reward_listen(int *fd, bool *beyond, bool *local_socket, kl_str *show
     *beyond = false;
     *shown = kl_str_of(spec);
     if (*local_socket) return listen_file(fd, spec + 5, e);
-    kl_err err = split(host, port, sizeof host, spec, e);
+    kl_err err = split_address(host, port, sizeof host, spec, e);
     if (err) return err;
     if (getaddrinfo(host, port, &wanted, &found)) {
         kl_fail(e, KL_EINVAL, NULL, "--listen %s: %s is no address in numbers", spec, host);
         return kl_hint(e, "names are not looked up: 127.0.0.1:8766, 0.0.0.0:8766, [::1]:8766");
     }
-    *beyond = !is_loopback(found->ai_addr);
+    *beyond = !is_this_machine(found->ai_addr);
     err = bind_to(fd, found, spec, e);
     freeaddrinfo(found);
     if (!err) show(shown, a, *fd);

@@ -16,19 +16,19 @@ void kli_histogram_add(kli_histogram *h, int64_t ns) {
     h->sum += seconds;
 }
 
-static void head(kl_buf *out, const char *name, const char *type, const char *doc) {
+static void metric_head(kl_buf *out, const char *name, const char *type, const char *doc) {
     kl_buf_printf(out, "# HELP klineage_reward_%s %s\n# TYPE klineage_reward_%s %s\n", name, doc,
                   name, type);
 }
 
 static void gauge(kl_buf *out, const char *name, const char *doc, long long value) {
-    head(out, name, "gauge", doc);
+    metric_head(out, name, "gauge", doc);
     kl_buf_printf(out, "klineage_reward_%s %lld\n", name, value);
 }
 
 static void histogram(kl_buf *out, const char *name, const char *doc, const kli_histogram *h) {
     long long sum = 0;
-    head(out, name, "histogram", doc);
+    metric_head(out, name, "histogram", doc);
     for (int i = 0; i < KLI_BUCKETS; i++) {
         sum += h->buckets[i];
         kl_buf_printf(out, "klineage_reward_%s_bucket{le=\"%g\"} %lld\n", name, BOUNDS[i], sum);
@@ -38,7 +38,7 @@ static void histogram(kl_buf *out, const char *name, const char *doc, const kli_
                   name, (long long)h->count);
 }
 
-static void counters(kl_buf *out, const kli_metrics *m) {
+static void counter_lines(kl_buf *out, const kli_metrics *m) {
     static const struct {
         const char *name, *doc;
     } COUNTS[KLI_COUNTS] = {
@@ -52,7 +52,7 @@ static void counters(kl_buf *out, const kli_metrics *m) {
         [KLI_COUNT_UNAUDITED] = {"unaudited_total", "requests without a line in the audit log"},
     };
     for (int i = 0; i < KLI_COUNTS; i++) {
-        head(out, COUNTS[i].name, "counter", COUNTS[i].doc);
+        metric_head(out, COUNTS[i].name, "counter", COUNTS[i].doc);
         kl_buf_printf(out, "klineage_reward_%s %lld\n", COUNTS[i].name, (long long)m->counts[i]);
     }
 }
@@ -62,12 +62,12 @@ void kli_metrics_text(kl_buf *out, const kli_metrics *m, size_t waiting, size_t 
     gauge(out, "queue_depth", "kernels that wait for a judge", (long long)waiting);
     gauge(out, "judging", "kernels under judgement", (long long)judged);
     gauge(out, "judges", "processes that judge", judges);
-    counters(out, m);
-    head(out, "outcomes_total", "counter", "verdicts by outcome");
+    counter_lines(out, m);
+    metric_head(out, "outcomes_total", "counter", "verdicts by outcome");
     for (int i = 0; i <= KL_OUTCOME_REFUSED; i++)
         kl_buf_printf(out, "klineage_reward_outcomes_total{outcome=\"%s\"} %lld\n",
                       kl_outcome_name((kl_outcome)i), (long long)m->outcomes[i]);
-    head(out, "responses_total", "counter", "answers to requests by status");
+    metric_head(out, "responses_total", "counter", "answers to requests by status");
     for (int i = 0; i < (int)KL_COUNT(m->statuses); i++)
         if (m->statuses[i])
             kl_buf_printf(out, "klineage_reward_responses_total{status=\"%d\"} %lld\n", i,

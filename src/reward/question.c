@@ -34,7 +34,7 @@ static const text_field TEXTS[] = {
 };
 #undef TEXT
 
-static kl_str *text_at(kli_question *q, const text_field *f) {
+static kl_str *question_text(kli_question *q, const text_field *f) {
     return (kl_str *)(void *)((char *)q + f->offset);
 }
 
@@ -44,7 +44,7 @@ static kl_err read_text(kli_question *q, const text_field *f, const json_t *valu
     if (json_string_length(value) > f->most)
         return kl_fail(e, KL_ELIMIT, "request", "\"%s\" has %zu bytes; the limit is %zu", f->key,
                        json_string_length(value), f->most);
-    *text_at(q, f) = (kl_str){text, json_string_length(value)};
+    *question_text(q, f) = (kl_str){text, json_string_length(value)};
     return KL_OK;
 }
 
@@ -83,7 +83,7 @@ kl_err kli_question_read(kli_question *out, const json_t *o, kl_error *e) {
 json_t *kli_question_json(const kli_question *q) {
     json_t *o = json_object();
     for (size_t i = 0; i < KL_COUNT(TEXTS); i++) {
-        const kl_str *text = text_at((kli_question *)(uintptr_t)q, &TEXTS[i]);
+        const kl_str *text = question_text((kli_question *)(uintptr_t)q, &TEXTS[i]);
         if (text->len) json_object_set_new(o, TEXTS[i].key, kli_json_str(*text));
     }
     if (q->check_only) json_object_set_new(o, "check_only", json_true());
@@ -167,7 +167,7 @@ static void batch_id(kli_batch *b) {
 
 static void keep_texts(kli_question *q, kl_arena *a) {
     for (size_t i = 0; i < KL_COUNT(TEXTS); i++) {
-        kl_str *text = text_at(q, &TEXTS[i]);
+        kl_str *text = question_text(q, &TEXTS[i]);
         if (text->len) *text = kl_arena_copy(a, *text);
     }
 }

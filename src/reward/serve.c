@@ -45,7 +45,7 @@ static void wait_a_little(service *s, int longest_ms) {
     (void)poll(fds, n, ms);
 }
 
-static void turn(service *s, int longest_ms) {
+static void take_turn(service *s, int longest_ms) {
     wait_a_little(s, longest_ms);
     kli_desk_turn(&s->desk);
     kli_httpd_turn(s->http);
@@ -53,13 +53,13 @@ static void turn(service *s, int longest_ms) {
 }
 
 /* What is judged comes to its end; what waits is in the journal. */
-static void drain(service *s) {
+static void drain_judges(service *s) {
     const int64_t end = kli_now_ns() + KLI_REWARD_GRACE_SECONDS * INT64_C(1000000000);
     s->desk.stopping = true;
-    while (kli_desk_judged(&s->desk) && kli_now_ns() < end) turn(s, 50);
+    while (kli_desk_judged(&s->desk) && kli_now_ns() < end) take_turn(s, 50);
     kli_httpd_release(s->http);
     const int64_t farewell = kli_now_ns() + FAREWELL_NS;
-    while (kli_httpd_connections(s->http) && kli_now_ns() < farewell) turn(s, 10);
+    while (kli_httpd_connections(s->http) && kli_now_ns() < farewell) take_turn(s, 10);
 }
 
 /* ---- open and close --------------------------------------------------------------------- */
@@ -110,8 +110,8 @@ kl_err kli_reward_serve(kli_reward_served *out, const kli_reward_opts *o, kl_err
     const kl_err err = open_service(&s, o, e);
     if (!err) {
         kli_say("rewards at %.*s", KL_STR_ARG(s.shown));
-        while (!kli_interrupted()) turn(&s, LONGEST_MS);
-        drain(&s);
+        while (!kli_interrupted()) take_turn(&s, LONGEST_MS);
+        drain_judges(&s);
     }
     close_service(&s);
     *out = s.desk.served;

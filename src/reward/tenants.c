@@ -26,14 +26,14 @@ static kli_reward_task *task_at(kl_arena *a, kl_str path) {
     return t;
 }
 
-static kli_reward_task *task_of(const kli_tenant *t, kl_str name) {
+static kli_reward_task *tenant_task_named(const kli_tenant *t, kl_str name) {
     for (size_t i = 0; i < t->n_tasks; i++)
         if (kl_str_eq(t->tasks[i]->name, name)) return t->tasks[i];
     return NULL;
 }
 
 kl_err kli_tenant_task(const kl_task **out, kl_str *path, kli_tenant *t, kl_str name, kl_error *e) {
-    kli_reward_task *known = task_of(t, name);
+    kli_reward_task *known = tenant_task_named(t, name);
     if (!known)
         return kl_fail(e, KL_ENOENT, NULL, "no task '%.*s'", (int)(name.len < 80 ? name.len : 80),
                        name.ptr);
@@ -58,7 +58,7 @@ static bool is_name(kl_str s) {
     return s.len > 0 && s.len <= KL_MAX_NAME;
 }
 
-static bool is_sha256(kl_str s) { return s.len == 64 && strspn(s.ptr, "0123456789abcdef") == 64; }
+static bool is_digest(kl_str s) { return s.len == 64 && strspn(s.ptr, "0123456789abcdef") == 64; }
 
 /* Tasks of a tenant's own folders. */
 static kl_err own_tasks(kli_tenant *t, kl_arena *a, const json_t *folders, kl_error *e) {
@@ -76,7 +76,7 @@ static kl_err own_tasks(kli_tenant *t, kl_arena *a, const json_t *folders, kl_er
         for (size_t k = 0; k < n; k++) {
             const kl_str path = kli_fs_join(a, dir, names[k].ptr);
             if (kli_fs_exists(kli_fs_join(a, path.ptr, "definition.json").ptr) &&
-                !task_of(t, names[k]))
+                !tenant_task_named(t, names[k]))
                 *KL_PUSH(a, t->tasks, t->n_tasks) = task_at(a, path);
         }
     }
@@ -97,7 +97,7 @@ static bool is_listed(const json_t *list, kl_str name) {
 static void common_tasks(kli_tenant *t, kl_arena *a, kli_reward_task *const *common, size_t n,
                          const json_t *list) {
     for (size_t i = 0; i < n; i++)
-        if (!task_of(t, common[i]->name) && is_listed(list, common[i]->name))
+        if (!tenant_task_named(t, common[i]->name) && is_listed(list, common[i]->name))
             *KL_PUSH(a, t->tasks, t->n_tasks) = common[i];
 }
 
@@ -123,7 +123,7 @@ static kl_err read_tenant(kli_tenant *t, kl_arena *a, const json_t *o, const cha
     if (!is_name(t->name))
         return kl_fail(e, KL_EINVAL, file, "a tenant's name is of a-z 0-9 - _ . and not '%.*s'",
                        KL_STR_ARG(t->name));
-    if (!is_sha256(sha256)) {
+    if (!is_digest(sha256)) {
         kl_fail(e, KL_EINVAL, file, "tenant %.*s: sha256 is the hash of a token, 64 digits",
                 KL_STR_ARG(t->name));
         return kl_hint(e, "printf %%s TOKEN | sha256sum");
@@ -146,8 +146,8 @@ static const kli_tenant *same_as(const kli_tenants *t, const kli_tenant *one) {
     return NULL;
 }
 
-static kl_err read_all(kli_tenants *t, const json_t *o, const char *file,
-                       kli_reward_task *const *common, size_t n, kl_error *e) {
+static kl_err read_tenants(kli_tenants *t, const json_t *o, const char *file,
+                           kli_reward_task *const *common, size_t n, kl_error *e) {
     const json_t *list = json_object_get(o, "tenants");
     kl_err err = KL_OK;
     if (!json_array_size(list) || json_array_size(list) > KLI_REWARD_TENANTS)
@@ -194,7 +194,7 @@ kl_err kli_tenants_open(kli_tenants *out, const kli_reward_opts *o, kl_error *e)
     kl_err err = check_mode(o->tenants, e);
     if (!err) err = kli_fs_read(&text, a, o->tenants, KLI_REWARD_TENANTS_BYTES, e);
     if (!err) err = kli_json_parse(&document, text, kl_str_of(o->tenants), e);
-    if (!err) err = read_all(out, document, o->tenants, common, o->n_tasks, e);
+    if (!err) err = read_tenants(out, document, o->tenants, common, o->n_tasks, e);
     json_decref(document);
     return err;
 }
@@ -234,7 +234,7 @@ kli_tenant *kli_tenants_of(kli_tenants *t, const char *header) {
 /* ---- quotas ----------------------------------------------------------------------------- */
 
 /* A bucket that holds a minute's kernels and fills evenly. */
-static void fill(kli_tenant *t, int64_t now_ns) {
+static void fill_allowance(kli_tenant *t, int64_t now_ns) {
     const double more = (double)(now_ns - t->counted_ns) / A_MINUTE * (double)t->per_minute;
     t->allowance =
         t->counted_ns ? fmin((double)t->per_minute, t->allowance + more) : (double)t->per_minute;
@@ -242,7 +242,7 @@ static void fill(kli_tenant *t, int64_t now_ns) {
 }
 
 int kli_tenant_refuses(kli_tenant *t, int64_t n, int64_t open, int64_t now_ns) {
-    fill(t, now_ns);
+    fill_allowance(t, now_ns);
     if ((double)n > t->allowance && n <= t->per_minute)
         return 1 + (int)(((double)n - t->allowance) / (double)t->per_minute * 60);
     if (n > t->per_minute) return 60;
