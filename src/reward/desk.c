@@ -257,7 +257,6 @@ kl_err kli_desk_take(kli_admission *how, int *seconds, const char **why, kli_des
     count_batch(d, *b);
     *how = (*b)->open ? KLI_DESK_OPEN : KLI_DESK_DONE;
     if (*how == KLI_DESK_OPEN && same) {
-        same->wait_ns = (*b)->wait_ns;
         kli_batch_free(*b);
         *b = same;
     } else if (*how == KLI_DESK_OPEN) {

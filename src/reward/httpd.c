@@ -217,7 +217,6 @@ static result post_rewards(exchange *x) {
     const char *why = "";
     if (d->stopping) return refuse_later(x, 503, "the service stops", 5);
     if (kli_batch_parse(&b, x->tenant, kl_buf_str(&x->body), &e)) return refuse_error(x, &e);
-    b->came_ns = x->begin_ns;
     const int64_t wait_ns = b->wait_ns;
     d->served.requests++;
     x->kernels = b->n;

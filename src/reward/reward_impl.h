@@ -92,8 +92,8 @@ typedef struct kli_batch {
     size_t n, open; /* open: neither answered nor failed */
     size_t bytes;   /* of sources */
     bool verdicts;
-    int64_t wait_ns, came_ns;
-    int waiters; /* connections */
+    int64_t wait_ns; /* how long a client waits */
+    int waiters;     /* connections */
     struct kli_batch *next;
 } kli_batch;
 

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import sqlite3
@@ -357,6 +358,18 @@ def test_a_stop_in_order_leaves_the_rest_to_the_next_start(p):
     with Server(p) as s:
         assert s.request("GET", f"/v1/rewards/{waits[0][2]['id']}?wait_seconds=200")[0] == 200
         assert set(verdicts(s.store).values()) == {1} and len(verdicts(s.store)) == 12
+
+
+def test_a_journal_that_cannot_grow_takes_nothing_and_loses_nothing(p):
+    with Server(p) as s:
+        first = s.post(kernel(1), wait_seconds=200)[2]
+        before = resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        status, headers, said = s.post(kernel(2), wait_seconds=0)
+        assert status == 503 and headers["Retry-After"] and said["message"], said
+        assert s.post(kernel(1))[2]["rewards"][0]["verdict"] == first["rewards"][0]["verdict"]  # what is known is still told
+        resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, before)
+        assert s.client().ask([kernel(2)])[0]["reward"] == 0.4
+        assert s.metrics()["judged_total"] == 2
 
 
 def test_other_hosts_judge_through_a_spool(p):
