@@ -53,17 +53,32 @@ static void queue_batch(kli_desk *d, kli_batch *b) {
 
 /* ---- an answer came --------------------------------------------------------------------- */
 
+/* Its clients are told first: the journal's row is for the next start, which would look it up. */
 static void batch_is_done(kli_desk *d, kli_batch *b) {
-    kl_error e = {0};
     kli_batch **at = &d->batches;
     while (*at != b) at = &(*at)->next;
     *at = b->next;
     KL_ASSERT(d->bytes >= b->bytes);
     d->bytes -= b->bytes;
-    if (kli_batch_keep(d->store, b, false, &e)) /* the next start sees that all is answered */
-        kli_warn("batch %.12s stays open in the journal: %s", b->id, e.message);
+    b->waiters++; /* the desk, until that row is written */
+    b->next = d->finished;
+    d->finished = b;
     d->done(d->done_ctx, b);
-    if (!b->waiters) kli_batch_free(b);
+}
+
+static void close_batch(kli_desk *d, const kli_batch *b) {
+    kl_error e = {0};
+    if (kli_batch_keep(d->store, b, false, &e))
+        kli_warn("batch %.12s stays open in the journal: %s", b->id, e.message);
+}
+
+void kli_desk_settle(kli_desk *d) {
+    while (d->finished) {
+        kli_batch *b = d->finished;
+        d->finished = b->next;
+        close_batch(d, b);
+        kli_desk_leave(b);
+    }
 }
 
 /* `why` NULL: its verdict is in the journal. */
@@ -200,8 +215,7 @@ kli_batch *kli_desk_named(kli_desk *d, const kli_tenant *t, const char *id) {
     return b;
 }
 
-void kli_desk_leave(kli_desk *d, kli_batch *b) {
-    (void)d;
+void kli_desk_leave(kli_batch *b) {
     KL_ASSERT(b->waiters > 0);
     if (--b->waiters == 0 && !b->open) kli_batch_free(b);
 }
@@ -246,12 +260,20 @@ static void count_batch(kli_desk *d, const kli_batch *b) {
     for (size_t i = 0; i < b->n; i++) d->metrics.counts[KLI_COUNT_HITS] += b->questions[i].answered;
 }
 
+/* Asked once more, since something of it failed: its old row must not come after the new one. */
+static void settle_before(kli_desk *d, const kli_batch *b) {
+    const kli_batch *old = d->finished;
+    while (old && strcmp(old->id, b->id) != 0) old = old->next;
+    if (old) kli_desk_settle(d);
+}
+
 kl_err kli_desk_take(kli_admission *how, int *seconds, const char **why, kli_desk *d, kli_batch **b,
                      kl_error *e) {
     kli_batch *same = kli_desk_named(d, (*b)->tenant, (*b)->id);
     kl_err err = look_up_answers(d, *b, e);
     *how = KLI_DESK_LATER;
     if (err || !batch_fits(seconds, why, d, *b, same ? 0 : (*b)->open)) return err;
+    settle_before(d, *b);
     if ((*b)->open && !same) err = kli_batch_keep(d->store, *b, true, e);
     if (err) return err;
     count_batch(d, *b);
@@ -352,7 +374,7 @@ static void go_on(void *ctx, kli_batch *b) {
     kl_error e = {0};
     if (look_up_answers(d, b, &e)) kli_warn("batch %.12s: %s", b->id, e.message);
     if (!b->open) {
-        if (kli_batch_keep(d->store, b, false, &e)) kli_warn("batch %.12s: %s", b->id, e.message);
+        close_batch(d, b);
         kli_batch_free(b);
         return;
     }
@@ -396,6 +418,7 @@ static void drop_all(kli_job *job) {
 
 void kli_desk_close(kli_desk *d) {
     kli_batch *next;
+    kli_desk_settle(d);
     d->served.left = (int64_t)d->queue.n + kli_desk_judged(d);
     for (int i = 0; i < d->judges.n; i++)
         drop_all(kli_judge_end(&d->judges.judges[i], d->judges.judges[i].n_jobs == 0));

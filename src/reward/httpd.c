@@ -155,7 +155,7 @@ static result respond_batch(exchange *x) {
     const bool open = b->open > 0;
     const kl_err err = kli_desk_answer(&o, x->http->desk, b, &e);
     x->batch = NULL;
-    kli_desk_leave(x->http->desk, b);
+    kli_desk_leave(b);
     if (err) return refuse_error(x, &e);
     snprintf(place, sizeof place, "/v1/rewards/%s", x->batch_id);
     return respond_json(x, open ? 202 : 200, o,
@@ -393,7 +393,7 @@ static void on_end(void *ctx, struct MHD_Connection *c, void **own,
     (void)ctx, (void)c, (void)why;
     if (!x) return;
     stop_waiting(x);
-    if (x->batch) kli_desk_leave(x->http->desk, x->batch); /* the client is gone */
+    if (x->batch) kli_desk_leave(x->batch); /* the client is gone */
     drop_body(x);
     free(x);
     *own = NULL;

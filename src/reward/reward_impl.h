@@ -230,6 +230,7 @@ typedef struct {
     kli_tenants tenants;
     kli_queue queue;
     kli_judges judges;
+    kli_batch *finished; /* answered, and still open in the journal */
     kli_batch *batches;  /* open */
     size_t asked, bytes; /* kernels of these without an answer; their sources */
     kli_metrics metrics;
@@ -254,13 +255,15 @@ kli_batch *kli_desk_named(kli_desk *d, const kli_tenant *t, const char *id); /* 
  * another tenant's. */
 KL_MUST_USE kl_err kli_desk_recall(kli_batch **out, kli_desk *d, kli_tenant *t, const char *id,
                                    kl_error *e);
-void kli_desk_leave(kli_desk *d, kli_batch *b); /* one waiter less */
+void kli_desk_leave(kli_batch *b); /* one waiter less */
 /* The answer as it is now. */
 KL_MUST_USE kl_err kli_desk_answer(json_t **out, kli_desk *d, const kli_batch *b, kl_error *e);
 /* Reads what judges say, starts those that ended. */
 void kli_desk_turn(kli_desk *d);
 /* Judges that have room get what waits. */
 void kli_desk_give(kli_desk *d);
+/* Batches that have their last answer are done in the journal, too. */
+void kli_desk_settle(kli_desk *d);
 int kli_desk_judged(const kli_desk *d); /* kernels under judgement */
 
 /* ---- HTTP ------------------------------------------------------------------------------- */

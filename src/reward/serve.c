@@ -50,6 +50,7 @@ static void take_turn(service *s, int longest_ms) {
     kli_desk_turn(&s->desk);
     kli_httpd_turn(s->http);
     kli_desk_give(&s->desk);
+    kli_desk_settle(&s->desk);
 }
 
 /* What is judged comes to its end; what waits is in the journal. */
