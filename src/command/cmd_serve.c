@@ -56,15 +56,17 @@ static void show_served(kli_command_result *out, const kli_reward_served *s) {
 static kl_err serve_rewards(kl_arena *a, const kli_args *args, kli_command_result *out,
                             kl_error *e) {
     const char *store = args->values[KL_OPTION_STORE];
+    const char *assurance = args->values[KL_OPTION_REQUIRE_ASSURANCE];
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     kli_reward_opts o = {.listen = args->values[KL_OPTION_LISTEN],
                          .tenants = args->values[KL_OPTION_TOKENS],
                          .audit = args->values[KL_OPTION_AUDIT],
                          .store = store ? store : kl_store_default_path(a).ptr,
-                         .executor = kli_effort_executor(a, args)};
+                         .executor = kli_effort_executor(a, args),
+                         .require_assurance = assurance ? assurance[0] : 0};
     kli_reward_served served;
     kl_str *tasks;
-    if (kli_args_has(args, KL_OPTION_JUDGE)) return kli_reward_judge(o.store, o.executor, e);
+    if (kli_args_has(args, KL_OPTION_JUDGE)) return kli_reward_judge(&o, e);
     kl_err err = kli_effort_count(&o.judges, args, KL_OPTION_JUDGES,
                                   cores > 3 ? (cores < 128 ? (int)cores / 2 : 64) : 1, 64, e);
     if (!err) err = kli_request_tasks(&tasks, &o.n_tasks, a, e);

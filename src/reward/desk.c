@@ -6,9 +6,8 @@
  *   job   --queue--> judge --line--> askers      the same question from several batches is one job
  *                      '--died--> queue, twice; then the askers are told
  *
- * Not here: HTTP (httpd.c), processes (judges.c), rows (kept.c).  SPDX-License-Identifier:
- * Apache-2.0
- */
+ * Not here: HTTP (httpd.c), processes (judges.c), rows (kept.c).
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "reward/reward_impl.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -322,12 +321,14 @@ static json_t *speedup_json(const kl_verdict *v, const kli_reward_facts *f) {
 static json_t *answered_json(const kli_batch *b, const kli_question *q, const kl_verdict *v,
                              const char *key) {
     const kli_reward_facts f = kli_reward_facts_of(v);
-    json_t *o = json_pack("{so so ss ss so so ss sb sI sI sI}", "id", kli_json_str(q->id), "reward",
-                          kli_json_real(b->formula->of(&f)), "outcome", kl_outcome_name(v->outcome),
-                          "stage", kl_stage_name(v->stage), "why", kli_json_str(v->why), "speedup",
-                          speedup_json(v, &f), "verdict", key, "journaled", q->judge_ns == 0,
-                          "wait_ns", (json_int_t)q->wait_ns, "judge_ns", (json_int_t)q->judge_ns,
-                          "kernel_ns", (json_int_t)(v->total_ns - v->overhead_ns));
+    const char assurance[2] = {v->assurance, 0};
+    json_t *o =
+        json_pack("{so so ss ss so so ss ss sb sI sI sI}", "id", kli_json_str(q->id), "reward",
+                  kli_json_real(b->formula->of(&f)), "outcome", kl_outcome_name(v->outcome),
+                  "stage", kl_stage_name(v->stage), "why", kli_json_str(v->why), "speedup",
+                  speedup_json(v, &f), "assurance", assurance, "verdict", key, "journaled",
+                  q->judge_ns == 0, "wait_ns", (json_int_t)q->wait_ns, "judge_ns",
+                  (json_int_t)q->judge_ns, "kernel_ns", (json_int_t)(v->total_ns - v->overhead_ns));
     if (b->verdicts) json_object_set_new(o, "of", kl_verdict_json(v));
     return o;
 }
@@ -396,6 +397,7 @@ kl_err kli_desk_open(kli_desk *d, const kli_reward_opts *o, kl_error *e) {
     d->opts = o;
     d->judges = (kli_judges){.store = o->store,
                              .executor = o->executor,
+                             .require_assurance = o->require_assurance,
                              .window = others ? KLI_REWARD_WINDOW : 1,
                              .n = others ? 1 : o->judges};
     d->judges.judges = calloc((size_t)d->judges.n, sizeof *d->judges.judges);

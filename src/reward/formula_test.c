@@ -1,6 +1,5 @@
-/* formula_test.c - what verdicts are worth, against each other.  SPDX-License-Identifier:
- * Apache-2.0
- */
+/* formula_test.c - what verdicts are worth, against each other.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 #include "reward/reward.h"
 

@@ -2,12 +2,13 @@
  *
  *   request --begin--> refused (401, 403, 413 ...)
  *             '-body-> route --> answered at once
- *                        '-----> suspended, until its batch is done or its time is over -->
- * answered
+ *                        '-----> suspended: batch done, or its time over --> answered
  *
  * libmicrohttpd parses HTTP/1.1 and keeps the connections; it runs inside kli_httpd_turn and
  * nowhere else, so nothing here needs a lock.  A request's words are compared with known ones and
- * used for nothing else. Not here: what a batch is (question.c), what becomes of it (desk.c).
+ * used for nothing else.
+ *
+ * Not here: what a batch is (question.c), what becomes of it (desk.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "reward/reward_impl.h"
 #include "mhd_api.h"

@@ -2,13 +2,14 @@
  *
  *   question -> the executor's key -> journal: the verdict          nobody measures again
  *                     '-> submit, poll -> journal: the verdict
- *                                            -> journal: question -> verdict -> the line that says
- * so
+ *                                         -> journal: question -> verdict -> the answer's line
  *
  * Each arrow is on disk before the next one, so a judge that is killed anywhere leaves either
  * nothing, or a verdict that its successor finds.  One question at a time where this process
- * judges; many where others do and this one waits for them. Not here: who asked, and what an answer
- * is worth.  SPDX-License-Identifier: Apache-2.0 */
+ * judges; many where others do and this one waits for them.
+ *
+ * Not here: who asked, and what an answer is worth.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "reward/reward_impl.h"
 #include "base/fs.h"
 #include "base/hash.h"
@@ -54,6 +55,7 @@ typedef struct {
     size_t n_tasks;
     held_question *held[KLI_REWARD_WINDOW];
     int n_held, window;
+    char require_assurance;
     kl_buf from;
 } judge;
 
@@ -122,6 +124,8 @@ static kl_err load_question(judge *j, held_question *h, kl_error *refusal, kl_er
                                  .check_only = h->q.check_only,
                                  .quick = h->q.quick,
                                  .more_to_come = true,
+                                 .require_assurance = j->require_assurance,
+                                 .compile.require_assurance = j->require_assurance,
                                  .noise = &j->noise};
     return KL_OK;
 }
@@ -299,12 +303,13 @@ static kl_err judge_all(judge *j, kl_error *e) {
     return err;
 }
 
-kl_err kli_reward_judge(const char *store, const char *executor, kl_error *e) {
+kl_err kli_reward_judge(const kli_reward_opts *o, kl_error *e) {
     judge *j = calloc(1, sizeof *j);
     if (!j) kl_oom(sizeof *j);
     j->arena = kl_arena_new();
-    kl_err err = kl_store_open(&j->store, store, e);
-    if (!err) err = kl_executor_open(&j->executor, executor, e);
+    j->require_assurance = o->require_assurance;
+    kl_err err = kl_store_open(&j->store, o->store, e);
+    if (!err) err = kl_executor_open(&j->executor, o->executor, e);
     if (!err) {
         const bool waits = kl_executor_ops_of(j->executor)->keeps;
         j->window = waits ? KLI_REWARD_WINDOW : 1;

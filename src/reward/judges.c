@@ -59,11 +59,13 @@ kl_err kli_judge_start(kli_judge *j, const kli_judges *all, kl_error *e) {
     kl_arena *a = kl_arena_new();
     const char *argv[12] = {kli_fs_join(a, kli_fs_self_dir(a).ptr, "klineage").ptr, "serve",
                             "--reward", "--judge"};
+    const char assurance[2] = {all->require_assurance, 0};
     size_t n = 4;
     KL_ASSERT(!j->pid && !j->n_jobs);
     if (all->store) argv[n++] = "--store", argv[n++] = all->store;
     if (strncmp(all->executor, "spool:", 6) == 0)
         argv[n++] = "--spool", argv[n++] = all->executor + 6;
+    if (assurance[0]) argv[n++] = "--require-assurance", argv[n++] = assurance;
     const kl_err err = fork_judge(j, argv, e);
     kl_arena_free(a);
     return err;

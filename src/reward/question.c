@@ -1,13 +1,12 @@
 /* question.c - a batch as a client sends it, as the journal keeps it and as a judge reads it.
  *
- *   body -> batch of questions -> the key of each: sha256 over
- *           "klineage/reward/1", tenant, task's version, surface, shape, baseline, source,
- * opponent, what may be left out
+ *   body -> batch of questions -> the key of each: sha256 over tenant, task's version, surface,
+ *           shape, baseline, source, opponent, what may be left out, assurance that is required
  *
  * What the tenant's name is doing there: two tenants that ask the same have two questions, so
  * neither can tell from an id or from a quick answer what the other one asked.  A batch's id is
- * over its questions and the client's names for them: sent again, it is the same batch. Not here: a
- * kernel's own text, which the gate parses and of which it gives a verdict.
+ * over its questions and the client's names for them: sent again, it is the same batch.
+ * Not here: a kernel's own text, which the gate parses and of which it gives a verdict.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "reward/reward_impl.h"
 #include "base/hash.h"
@@ -102,9 +101,10 @@ kl_str kli_question_line(kl_arena *a, const kli_question *q, kl_str tenant) {
 
 /* ---- what can be asked ------------------------------------------------------------------ */
 
-static void question_key(kli_question *q, kl_str tenant, const kl_task *t) {
+static void question_key(kli_question *q, const kli_tenant *tenant, const kl_task *t) {
+    const char assurance[2] = {tenant->require_assurance, 0};
     const kl_str parts[] = {KL_S("klineage/reward/1"),
-                            tenant,
+                            tenant->name,
                             kl_str_of(t->hash),
                             q->surface,
                             q->workload,
@@ -112,7 +112,8 @@ static void question_key(kli_question *q, kl_str tenant, const kl_task *t) {
                             q->kernel,
                             q->against,
                             q->check_only ? KL_S("check") : KL_S("time"),
-                            q->quick ? KL_S("quick") : KL_S("full")};
+                            q->quick ? KL_S("quick") : KL_S("full"),
+                            kl_str_of(assurance)};
     memcpy(q->key, kli_hash_parts(parts, KL_COUNT(parts)).hex, sizeof q->key);
     memcpy(q->version, t->hash, sizeof q->version);
 }
@@ -144,7 +145,7 @@ static kl_err check_question(kli_question *q, kli_tenant *tenant, kl_error *e) {
     if (!names_baseline(t, q->baseline))
         return kl_fail(e, KL_EINVAL, NULL, "task %.*s has no baseline '%.*s'", KL_STR_ARG(t->name),
                        KL_STR_ARG(q->baseline));
-    question_key(q, tenant->name, t);
+    question_key(q, tenant, t);
     return KL_OK;
 }
 

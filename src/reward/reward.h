@@ -2,11 +2,10 @@
  *
  *   client --HTTP--> server: who asks, how much? --journal: the open batch--> queue
  *                      ^                                                        | a line of JSON
- *                      '--journal: the answer <-- journal: the verdict <-- judge (a process, a
- * gate)
+ *                      '--journal: the answer <-- journal: the verdict <------ judge
  *
  * The server is one thread around one poll(2).  It parses, counts and waits; it loads no candidate,
- * opens no gate, and opens no file whose name came in a request.
+ * opens no gate, and opens no file whose name came in a request.  A judge is a process with a gate.
  * Not here: what a verdict says (gate/), who judges (executor/).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_REWARD_REWARD_H
@@ -43,7 +42,8 @@ typedef struct {
     const char *store;    /* journal */
     const char *executor; /* of each judge */
     int judges;
-    const kl_str *tasks; /* folders of tasks, one for each name */
+    char require_assurance; /* 'A', 'B' or 0: with less there is no reward */
+    const kl_str *tasks;    /* folders of tasks, one for each name */
     size_t n_tasks;
 } kli_reward_opts;
 
@@ -59,6 +59,6 @@ typedef struct {
 KL_MUST_USE kl_err kli_reward_serve(kli_reward_served *out, const kli_reward_opts *o, kl_error *e);
 
 /* A judge: questions on stdin, answers on stdout, a line of JSON each, until stdin ends. */
-KL_MUST_USE kl_err kli_reward_judge(const char *store, const char *executor, kl_error *e);
+KL_MUST_USE kl_err kli_reward_judge(const kli_reward_opts *o, kl_error *e);
 
 #endif

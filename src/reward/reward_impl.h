@@ -40,6 +40,7 @@ typedef struct {
     kl_str name; /* empty: of a service without tokens */
     char sha256[65];
     bool operates;
+    char require_assurance; /* of the service */
     kli_reward_task **tasks;
     size_t n_tasks;
     int64_t per_minute, in_flight; /* kernels */
@@ -173,6 +174,7 @@ typedef struct {
 
 typedef struct {
     const char *store, *executor;
+    char require_assurance;
     int window;
     kli_judge *judges;
     int n;

@@ -1,8 +1,7 @@
 /* serve.c - the service: one thread around one poll(2), from start to the last answer.
  *
  *   open: who may ask, the journal, the address --> turn, turn, turn --> interrupted
- *     --> no new work; what is under judgement is finished, for a while --> every connection
- * answered
+ *     --> no new work; what is under judgement is finished, for a while --> all are answered
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "reward/reward_impl.h"

@@ -132,7 +132,6 @@ static kl_err read_tenant(kli_tenant *t, kl_arena *a, const json_t *o, const cha
     t->operates = kli_json_bool_or(o, "operator", false);
     t->per_minute = kli_json_int_or(o, "per_minute", PER_MINUTE);
     t->in_flight = kli_json_int_or(o, "in_flight", IN_FLIGHT);
-    t->allowance = (double)t->per_minute;
     if (t->per_minute < 1 || t->in_flight < 1)
         return kl_fail(e, KL_EINVAL, file, "tenant %.*s: a limit is at least 1",
                        KL_STR_ARG(t->name));
@@ -174,28 +173,38 @@ static kl_err check_mode(const char *file, kl_error *e) {
     return KL_OK;
 }
 
+static kl_err read_file(kli_tenants *t, const kli_reward_opts *o, kli_reward_task *const *common,
+                        kl_error *e) {
+    kl_str text;
+    json_t *document = NULL;
+    kl_err err = check_mode(o->tenants, e);
+    if (!err) err = kli_fs_read(&text, t->arena, o->tenants, KLI_REWARD_TENANTS_BYTES, e);
+    if (!err) err = kli_json_parse(&document, text, kl_str_of(o->tenants), e);
+    if (!err) err = read_tenants(t, document, o->tenants, common, o->n_tasks, e);
+    json_decref(document);
+    return err;
+}
+
+static void only_tenant(kli_tenants *t, const kli_reward_opts *o, kli_reward_task **common) {
+    t->tenants = KL_NEW(t->arena, kli_tenant);
+    t->tenants[t->n++] = (kli_tenant){.operates = true,
+                                      .tasks = common,
+                                      .n_tasks = o->n_tasks,
+                                      .per_minute = INT64_MAX / 2,
+                                      .in_flight = KLI_REWARD_QUEUE};
+}
+
 kl_err kli_tenants_open(kli_tenants *out, const kli_reward_opts *o, kl_error *e) {
+    kl_err err = KL_OK;
     kl_arena *a = kl_arena_new();
     *out = (kli_tenants){.arena = a, .open = !o->tenants};
     kli_reward_task **common = KL_ARRAY(a, kli_reward_task *, o->n_tasks + 1);
     for (size_t i = 0; i < o->n_tasks; i++) common[i] = task_at(a, o->tasks[i]);
-    if (out->open) {
-        out->tenants = KL_NEW(a, kli_tenant);
-        out->tenants[out->n++] = (kli_tenant){.operates = true,
-                                              .tasks = common,
-                                              .n_tasks = o->n_tasks,
-                                              .per_minute = INT64_MAX / 2,
-                                              .in_flight = KLI_REWARD_QUEUE};
-        out->tenants[0].allowance = (double)out->tenants[0].per_minute;
-        return KL_OK;
-    }
-    kl_str text;
-    json_t *document = NULL;
-    kl_err err = check_mode(o->tenants, e);
-    if (!err) err = kli_fs_read(&text, a, o->tenants, KLI_REWARD_TENANTS_BYTES, e);
-    if (!err) err = kli_json_parse(&document, text, kl_str_of(o->tenants), e);
-    if (!err) err = read_tenants(out, document, o->tenants, common, o->n_tasks, e);
-    json_decref(document);
+    if (out->open)
+        only_tenant(out, o, common);
+    else
+        err = read_file(out, o, common, e);
+    for (size_t i = 0; i < out->n; i++) out->tenants[i].require_assurance = o->require_assurance;
     return err;
 }
 

@@ -1,5 +1,5 @@
-/* tenants_test.c - tokens, tasks, quotas and turns of tenants.  SPDX-License-Identifier: Apache-2.0
- */
+/* tenants_test.c - tokens, tasks, quotas and turns of tenants.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "kit/kit.h"
 #include "base/hash.h"
 #include "reward/reward_impl.h"

@@ -146,6 +146,14 @@ def test_speed_is_what_the_gate_decided(p):
         assert said["speedup"]["call"] == "faster" and said["speedup"]["low"] > 1 and said["reward"] > 0.4, said
 
 
+def test_less_assurance_than_required_is_no_reward(p):
+    with Server(p, "--require-assurance", "A") as s:
+        said = s.post(kernel(1), wait_seconds=200)[2]["rewards"][0]
+        assert said["reward"] is None and said["error"] == "isolation" and not verdicts(s.store), said
+    with Server(p) as s:
+        assert s.post(kernel(1), wait_seconds=200)[2]["rewards"][0]["assurance"] in "BC"
+
+
 def test_an_answer_that_is_not_there_yet_is_asked_for_again(p):
     with Server(p) as s:
         status, headers, said = s.post(kernel(1), kernel(2), wait_seconds=0)
