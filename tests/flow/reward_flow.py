@@ -149,7 +149,7 @@ def test_speed_is_what_the_gate_decided(p):
 def test_less_assurance_than_required_is_no_reward(p):
     with Server(p, "--require-assurance", "A") as s:
         said = s.post(kernel(1), wait_seconds=200)[2]["rewards"][0]
-        assert said["reward"] is None and said["error"] == "isolation" and not verdicts(s.store), said
+        assert said["reward"] is None and said["error"] == "isolation not available" and not verdicts(s.store), said
     with Server(p) as s:
         assert s.post(kernel(1), wait_seconds=200)[2]["rewards"][0]["assurance"] in "BC"
 
