@@ -76,7 +76,7 @@ class Server:
         return reward.Rewards(self.address, **{"token": self.token, "patience_s": PATIENCE_S, **options})
 
     def request(self, method, target, body=None, token=None):
-        status, headers, said = reward.Rewards(self.address, token or self.token).request(method, target, body)
+        status, headers, said = reward.Rewards(self.address, token or self.token, wait_s=220).request(method, target, body)
         if isinstance(said, dict):
             documents.validate(self.p.source, said)
         return status, headers, said
@@ -141,9 +141,13 @@ def test_speed_is_what_the_gate_decided(p):
     with Server(p) as s:
         slow = NAIVE.replace("out[i] = a * x[i] + y[i]", "{ volatile float v = 0; for (int j = 0; j < 40; j++) v = a * x[i]; out[i] = v + y[i]; }")
         said = s.post(kernel(1, check_only=False, against=slow, quick=True), wait_seconds=200)[2]["rewards"][0]
+        if said.get("state") == "pending":
+            raise flow.Skip("this machine is too busy: no verdict for minutes")
+        assert said["outcome"] in ("pass", "unstable") and said["speedup"]["baseline"] and said["reward"] >= 0.4, said
+        assert (said["reward"] > 0.4) == (said["speedup"]["call"] == "faster"), said
         if said["outcome"] == "unstable":
             raise flow.Skip("this machine is too busy: the time did not settle")
-        assert said["speedup"]["call"] == "faster" and said["speedup"]["low"] > 1 and said["reward"] > 0.4, said
+        assert said["speedup"]["call"] == "faster" and said["speedup"]["low"] > 1, said
 
 
 def test_less_assurance_than_required_is_no_reward(p):
