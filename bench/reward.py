@@ -10,6 +10,7 @@ wrong, some do not compile), one in five a repetition.  Phases:
   alone    a client for every two judges: nothing waits; how many requests fit into SECONDS follows from it
   crowd    CLIENTS at a time; in the middle the service is killed with SIGKILL and started again on the same journal
   known    CLIENTS at a time ask again for what was answered
+  timed    one at a time against an opponent that does forty times the work: each has to be proven faster
 
 `beyond`: what the client waits, less the wait for a judge and less the verdict's compiles and runs, both as the service says.  It is
 the sum of `gate` (a judge's time beyond compiles and runs) and `service` (client, HTTP, journal, queue).  Requests under way at the kill are counted apart.  At the end the journal is counted: every kernel has one verdict, and every request
@@ -154,6 +155,22 @@ def summary(clients, down=(0, 0)):
             "whole": percentiles([r["end"] - r["begin"] for r in fresh]), "known": percentiles([r["end"] - r["begin"] for r in known])}
 
 
+SLOW = NAIVE.replace("out[i] = a * x[i] + y[i]", "{ volatile float v = 0; for (int j = 0; j < 40; j++) v = a * x[i]; out[i] = v + y[i]; }")
+TIMED = 12
+
+
+def timed(service, until):
+    """Outcomes, decisions and rewards of kernels that are timed."""
+    client, rows = service.client(), []
+    for n in range(TIMED):
+        begin = time.monotonic()
+        if begin > until:
+            break
+        answer, = client.ask([{"id": str(n), "task": "saxpy", "kernel": kernel(n)[0] if kernel(n)[1] == "pass" else NAIVE, "against": SLOW, "quick": True}])
+        rows.append({"seconds": time.monotonic() - begin, **{k: answer.get(k) for k in ("outcome", "reward", "speedup", "why", "judge_ns", "kernel_ns", "journaled")}})
+    return {"n": len(rows), "faster": sum((r["speedup"] or {}).get("call") == "faster" for r in rows), "rows": rows}
+
+
 def with_repeats(first, n):
     """n numbers: new ones, and some that came before."""
     draw, numbers, new = random.Random(first), [], first
@@ -212,12 +229,14 @@ def main():
         killer = Killer(service, len(numbers) // 2)
         crowd = Clients(service, options.clients, numbers, until).run(killer)
         known = Clients(service, options.clients, numbers, until).run()
+        found = count(folder)
+        raced = timed(service, until)
         after, status = service.metrics(), service.stop()
-        found, log = count(folder), (folder / "service.log").read_text()
+        log = (folder / "service.log").read_text()
     asked = {r["n"] for c in (first, quiet, crowd, known) for r in c.rows}
     killed = bool(killer.down[1])
     result = {"cores": cores, "machine": platform.machine(), "judges": options.judges, "clients": options.clients, "killed": killed,
-              "alone": summary(quiet), "crowd": summary(crowd, killer.down), "known": summary(known), "journal": found, "asked": len(asked),
+              "alone": summary(quiet), "crowd": summary(crowd, killer.down), "known": summary(known), "timed": raced, "journal": found, "asked": len(asked),
               "unanswered": len(crowd.numbers) + len(crowd.failed) + len(known.failed) + len(quiet.failed),
               "wrong_answers": sum(not r["right"] for c in (quiet, crowd, known) for r in c.rows), "status": status,
               "metrics_before_kill": {k: v for k, v in killer.before.items() if "bucket" not in k},

@@ -326,6 +326,20 @@ def test_killed_in_the_middle_nothing_is_lost_and_nothing_judged_twice(p):
     assert len(after) == 16 and set(after.values()) == {1}, after
 
 
+def test_a_verdict_whose_question_a_crash_forgot_is_found(p):
+    with Server(p) as s:
+        first = s.post(kernel(1), wrong(2), wait_seconds=200)[2]
+        s.stop()
+    with contextlib.closing(sqlite3.connect(s.store)) as journal, journal:
+        journal.execute("DELETE FROM effect WHERE run = 'reward'")
+        journal.execute("UPDATE record SET name = 'open' WHERE kind = 'reward'")
+    before = verdicts(s.store)
+    with Server(p) as s:
+        again = s.request("GET", f"/v1/rewards/{first['id']}?wait_seconds=200")[2]
+        assert [r["verdict"] for r in again["rewards"]] == [r["verdict"] for r in first["rewards"]], (first, again)
+        assert s.metrics()["judged_total"] == 0 and verdicts(s.store) == before
+
+
 def test_a_client_lives_through_a_restart(p):
     listen = "127.0.0.1:0"
     with Server(p, listen=listen) as s:
