@@ -159,6 +159,7 @@ static void judge_ended(kli_desk *d, kli_judge *j) {
     d->metrics.counts[KLI_COUNT_RESTARTS]++;
     kl_fail(&why, KL_ESPAWN, "judge", "the process that judged it ended before it said anything");
     kl_hint(&why, "its last words are on the server's stderr; klineage doctor");
+    kli_warn("a judge ended, with %d kernels at hand; it is started again", j->n_jobs);
     for (kli_job *job = kli_judge_end(j, false); job; job = next) {
         next = job->next;
         job_failed(d, job, &why);
