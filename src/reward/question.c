@@ -83,7 +83,7 @@ json_t *kli_question_json(const kli_question *q) {
     json_t *o = json_object();
     for (size_t i = 0; i < KL_COUNT(TEXTS); i++) {
         const kl_str *text = question_text((kli_question *)(uintptr_t)q, &TEXTS[i]);
-        if (text->len) json_object_set_new(o, TEXTS[i].key, kli_json_str(*text));
+        if (text->ptr) json_object_set_new(o, TEXTS[i].key, kli_json_str(*text));
     }
     if (q->check_only) json_object_set_new(o, "check_only", json_true());
     if (q->quick) json_object_set_new(o, "quick", json_true());
@@ -136,7 +136,7 @@ static kl_err check_question(kli_question *q, kli_tenant *tenant, kl_error *e) {
     const kl_err err = kli_tenant_task(&t, &q->path, tenant, q->task, e);
     if (err) return err;
     if (!s) return kl_fail(e, KL_EINVAL, NULL, "no surface '%.*s'", KL_STR_ARG(q->surface));
-    if (!q->kernel.len) return kl_fail(e, KL_EINVAL, NULL, "no kernel was sent");
+    if (!q->kernel.ptr) return kl_fail(e, KL_EINVAL, NULL, "no kernel was sent");
     if (q->against.len && q->baseline.len)
         return kl_fail(e, KL_EINVAL, NULL, "either \"against\" or \"baseline\"");
     if (!names_shape(t, q, s->on))
@@ -169,7 +169,7 @@ static void batch_id(kli_batch *b) {
 static void keep_texts(kli_question *q, kl_arena *a) {
     for (size_t i = 0; i < KL_COUNT(TEXTS); i++) {
         kl_str *text = question_text(q, &TEXTS[i]);
-        if (text->len) *text = kl_arena_copy(a, *text);
+        if (text->ptr) *text = kl_arena_copy(a, *text); /* an empty kernel is one that is refused */
     }
 }
 

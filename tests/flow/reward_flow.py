@@ -115,12 +115,12 @@ def verdicts(store):
 def test_a_batch_comes_back_with_a_reward_for_each_verdict(p):
     with Server(p) as s:
         batch = [kernel(1), wrong(2), kernel(3, kernel=NAIVE + "no C at all\n"), kernel(4, kernel="int x;"), kernel(5, task="saxpi"),
-                 kernel(6, workload="huge"), kernel(7, task="../saxpy"), kernel(8, task=str(p.source / "tests/data/tasks/saxpy"))]
+                 kernel(6, workload="huge"), kernel(7, task="../saxpy"), kernel(8, task=str(p.source / "tests/data/tasks/saxpy")), kernel(9, kernel="")]
         status, _, said = s.post(*batch, wait_seconds=200)
         found = by_id(said)
         assert status == 200 and said["state"] == "done" and said["formula"] == "shaped", said
-        assert [(found[f"k{i}"]["outcome"], found[f"k{i}"]["reward"]) for i in (1, 2, 3, 4)] == [
-            ("pass", 0.4), ("wrong", 0.1), ("no_compile", 0), ("refused", 0)], said
+        assert [(found[f"k{i}"]["outcome"], found[f"k{i}"]["reward"]) for i in (1, 2, 3, 4, 9)] == [
+            ("pass", 0.4), ("wrong", 0.1), ("no_compile", 0), ("refused", 0), ("refused", 0)], said
         for i in (5, 6, 7, 8):
             assert found[f"k{i}"]["reward"] is None and found[f"k{i}"]["message"], said
         assert "no task" in found["k7"]["message"] and "no task" in found["k8"]["message"], said
@@ -129,7 +129,7 @@ def test_a_batch_comes_back_with_a_reward_for_each_verdict(p):
         status, _, again = s.post(*batch)
         assert status == 200 and again["id"] == said["id"] and by_id(again)["k1"]["journaled"], again
         assert [r.get("verdict") for r in again["rewards"]] == [r.get("verdict") for r in said["rewards"]]
-        assert verdicts(s.store) == kept and s.metrics()["judged_total"] == 4
+        assert verdicts(s.store) == kept and s.metrics()["judged_total"] == 5
         shown = p.run("verdict", "show", found["k2"]["verdict"][:16], "--store", s.store, "--json").is_("ok").json()
         assert shown["outcome"] == "wrong" and shown["receipt"], shown
         whole = s.post(kernel(1), formula="correct", verdicts=True)[2]["rewards"][0]
@@ -429,6 +429,21 @@ def test_reward_functions_of_trainers(p):
             assert why.status == 400 and "no formula" in str(why), why
         else:
             raise AssertionError("a wrong formula was not refused")
+
+
+def test_trl_trains_a_model_by_the_rewards(p):
+    python = os.environ.get("KLINEAGE_PYTHON", "python3")
+    env = {**p.env, "PYTHONPATH": f"{p.source}/python:{os.environ.get('PYTHONPATH', '')}", "HF_HUB_OFFLINE": "1"}
+    if subprocess.run([python, "-c", "import trl, transformers, datasets"], env=env, capture_output=True).returncode:
+        raise flow.Skip("no package trl; KLINEAGE_PYTHON names a Python that has it")
+    asked = {"task": "saxpy", "kernels": [kernel(1)["kernel"], wrong(2)["kernel"], NAIVE + "no C at all", "int x;"]}
+    with Server(p, listen="127.0.0.1:0") as s:
+        trained = subprocess.run([python, "-B", str(p.source / "tests/flow/reward_trl.py"), s.address, str(p.folder), "20"], env=env, text=True,
+                                 input=json.dumps(asked), capture_output=True, timeout=280)
+        assert trained.returncode == 0, trained.stderr[-2000:]
+        found = json.loads(trained.stdout.strip().splitlines()[-1])
+        assert found["before"][0] < 0.3 and found["after"][0] > 0.8, found
+        assert s.metrics()["judged_total"] <= 6, s.metrics()  # each word once, whatever the number of steps
 
 
 def main():
