@@ -166,8 +166,8 @@ KL_MUST_USE kl_err kl_store_step_cut(kl_store *s, const char *run, const char *t
 KL_MUST_USE kl_err kl_store_step_list(kl_store_step **rows, size_t *n, kl_store *s, kl_arena *a,
                                       const char *run, kl_error *e);
 
-/* kind "lineage", written by lineage/lineage.c; "noise", by run/noise.c, named by host; trials stay
- * in their cards.  A known (kind, id) is replaced. */
+/* kind "lineage", written by lineage/lineage.c; "noise", by run/noise.c, named by host; "reward",
+ * by reward/kept.c; trials stay in their cards.  A known (kind, id) is replaced. */
 typedef struct {
 #define KL_DEF_RECORD_ROW KL_MEMBER
 #include <klineage/store.def>

@@ -1,10 +1,13 @@
-/* cmd_serve.c - `klineage serve`: the commands for coding agents.
+/* cmd_serve.c - `klineage serve`: the commands for coding agents, rewards for trainers.
  *
- * The protocol is the business of its own Python package (mcp) and of ours (python/klineage), which
- * takes this process's place and runs this program once for every call.
+ * --mcp: the protocol is the business of its own Python package (mcp) and of ours
+ * (python/klineage), which takes this process's place and runs this program once for every call.
+ * --reward: src/reward, in this process.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "command/command.h"
+#include "command/effort.h"
+#include "command/request.h"
 #include "base/fs.h"
+#include "reward/reward.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +29,8 @@ static void show_package(kl_arena *a, kl_str folder) {
                  true);
 }
 
-kl_err kli_cmd_serve(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
-    kl_arena *a = c->arena;
+static kl_err serve_mcp(kl_arena *a, const kli_args *args, kl_error *e) {
     kl_str python;
-    (void)out;
-    if (!kli_args_has(args, KL_OPTION_MCP)) {
-        kl_fail(e, KL_EINVAL, "serve", "by which protocol?");
-        return kl_hint(e, "klineage serve --mcp");
-    }
     const kl_err err = find_python(&python, a, e);
     if (err) return err;
     const char *port = args->values[KL_OPTION_PORT];
@@ -42,4 +39,49 @@ kl_err kli_cmd_serve(kli_context *c, const kli_args *args, kli_command_result *o
     show_package(a, kli_fs_find_part(a, "python"));
     (void)execv(python.ptr, (char *const *)(uintptr_t)argv);
     return kl_fail(e, KL_EIO, python.ptr, "cannot be started: %s", strerror(errno));
+}
+
+/* ---- rewards ----------------------------------------------------------------------------- */
+
+static void show_served(kli_command_result *out, const kli_reward_served *s) {
+    kl_buf_printf(&out->text, "%lld batches, %lld kernels answered, %lld of them judged now\n",
+                  (long long)s->requests, (long long)s->answered, (long long)s->judged);
+    if (s->left)
+        kl_buf_printf(&out->text, "%lld are left for the next start\n", (long long)s->left);
+    out->json = json_pack("{ss si sI sI sI sI}", "schema", "klineage/served", "version", 1,
+                          "batches", (json_int_t)s->requests, "answered", (json_int_t)s->answered,
+                          "judged", (json_int_t)s->judged, "left", (json_int_t)s->left);
+}
+
+static kl_err serve_rewards(kl_arena *a, const kli_args *args, kli_command_result *out,
+                            kl_error *e) {
+    const char *store = args->values[KL_OPTION_STORE];
+    const char *assurance = args->values[KL_OPTION_REQUIRE_ASSURANCE];
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    kli_reward_opts o = {.listen = args->values[KL_OPTION_LISTEN],
+                         .tenants = args->values[KL_OPTION_TOKENS],
+                         .audit = args->values[KL_OPTION_AUDIT],
+                         .store = store ? store : kl_store_default_path(a).ptr,
+                         .executor = kli_effort_executor(a, args),
+                         .require_assurance = assurance ? assurance[0] : 0};
+    kli_reward_served served;
+    kl_str *tasks;
+    if (kli_args_has(args, KL_OPTION_JUDGE)) return kli_reward_judge(&o, e);
+    kl_err err = kli_effort_count(&o.judges, args, KL_OPTION_JUDGES,
+                                  cores > 3 ? (cores < 128 ? (int)cores / 2 : 64) : 1, 64, e);
+    if (!err) err = kli_request_tasks(&tasks, &o.n_tasks, a, e);
+    if (err) return err;
+    o.tasks = tasks;
+    err = kli_reward_serve(&served, &o, e);
+    if (!err) show_served(out, &served);
+    return err;
+}
+
+kl_err kli_cmd_serve(kli_context *c, const kli_args *args, kli_command_result *out, kl_error *e) {
+    const bool mcp = kli_args_has(args, KL_OPTION_MCP),
+               reward = kli_args_has(args, KL_OPTION_REWARD);
+    if (mcp && !reward) return serve_mcp(c->arena, args, e);
+    if (reward && !mcp) return serve_rewards(c->arena, args, out, e);
+    kl_fail(e, KL_EINVAL, "serve", mcp ? "by one protocol at a time" : "by which protocol?");
+    return kl_hint(e, "klineage serve --mcp, or klineage serve --reward");
 }
