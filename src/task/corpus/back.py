@@ -1,0 +1,214 @@
+"""back.py - the half of the funnel that runs: each candidate in a confined process, then `task import`'s reader, then `task check`.
+
+    worker (J of them, torch loaded once)
+      child, confined   trial: how it is made and called; import: shapes, oracle, plain kernel     writes DIR/work/KEY alone
+      klineage task check, confined                                                               the admission, nothing timed
+
+A worker's record is written by the one process that holds the log, and the task moved to its place before that.
+SPDX-License-Identifier: Apache-2.0
+"""
+import contextlib
+import ctypes
+import json
+import multiprocessing
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import alike
+import confine
+import front
+
+SECONDS, CHECK_SECONDS = 75, 120
+MOST_ANSWER = 1 << 20
+OUT, HELD, LICENCES = "", [], {}
+
+
+def run(jobs, out, processes, log, say):
+    todo = [j for j in jobs if not log.is_done(j)]
+    say.note(f"{len(jobs)} candidates to try, {len(jobs) - len(todo)} of them done before")
+    if not todo:
+        return
+    name_tasks(jobs)
+    prepare(out, log)
+    begin, done, admitted = time.monotonic(), 0, 0
+    pool = multiprocessing.get_context("fork").Pool(processes, front.quiet_child)
+    try:
+        for row in pool.imap_unordered(whole, todo):
+            log.row(row)
+            done += 1
+            admitted += row["stage"] == "admitted" and not row["reason"]
+            pace = (time.monotonic() - begin) / done
+            say.line(f"{done} of {len(todo)} tried, {admitted} admitted, {pace:.1f} s each, {pace * (len(todo) - done) / 60:.0f} min to go: {row['id']}")
+        pool.close()
+    except BaseException:
+        pool.terminate()
+        raise
+    finally:
+        pool.join()
+        shutil.rmtree(os.path.join(out, "work"), ignore_errors=True)
+
+
+def prepare(out, log):
+    global OUT, LICENCES
+    OUT, LICENCES = os.path.abspath(out), log.licences
+    shutil.rmtree(os.path.join(out, "work"), ignore_errors=True)
+    for name in ("work", "work/cache", "tasks", "half"):
+        os.makedirs(os.path.join(out, name), exist_ok=True)
+    import torch    # once, for all children
+    import torch.utils._python_dispatch  # noqa: F401
+    torch.set_num_threads(1)
+
+
+def name_tasks(jobs):
+    for job in jobs:
+        job["task"] = re.sub(r"[^A-Za-z0-9_]+", "_", f"{job['package']}_{job['id'].split(':')[-1]}").strip("_").lower()[:70] + "_" + job["key"][:4]
+
+
+# ---- one candidate -------------------------------------------------------------------------------------------------------
+
+def whole(job):
+    begin = time.monotonic()
+    folder = os.path.join(OUT, "work", job["key"])
+    os.makedirs(folder, exist_ok=True)
+    row = front.row_of(job, key=job["key"])
+    try:
+        row |= in_child(job, folder)
+        if row["stage"] == "imported" and not row["reason"]:
+            row |= checked(job, folder, row)
+    except OSError as error:
+        row |= {"stage": "runs", "reason": "this machine failed", "detail": str(error)}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {**row, "seconds": round(time.monotonic() - begin, 1)}
+
+
+def with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+
+
+def in_child(job, folder):
+    """What the confined child says of it."""
+    read_end, write_end = os.pipe()
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        try:
+            os.setpgid(0, 0)
+            with_parent()
+            os.close(read_end)
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(null, fd)
+            text = json.dumps(tried(job, folder) if os.getppid() == parent else {}).encode()
+            os.write(write_end, text[:0] if len(text) > MOST_ANSWER else text)
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    text, late = answer_of(read_end, child)
+    if text:
+        return json.loads(text)
+    return {"stage": "runs", "reason": "not done in time" if late else "its code ended the process", "detail": f"{SECONDS} s" if late else ""}
+
+
+def answer_of(read_end, child):
+    text, end = b"", time.monotonic() + SECONDS
+    while True:
+        ready, _, _ = select.select([read_end], [], [], max(0, end - time.monotonic()))
+        part = os.read(read_end, 65536) if ready else b""
+        text += part
+        if not part:
+            break
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(read_end)
+    return text, time.monotonic() >= end
+
+
+def tried(job, folder):
+    """In the child."""
+    import trial
+    os.environ.update(HOME=folder, TMPDIR=folder, XDG_CACHE_HOME=folder)
+    os.chdir(folder)
+    import tempfile
+    tempfile.tempdir = folder
+    confine.entered([folder])
+    row = trial.taken(job, folder)
+    if row["reason"]:
+        return row
+    operators = row.pop("operators")
+    row |= {"operators": operators[:80], "family": alike.family(operators)}
+    held = front.is_held(HELD, *set(operators), row["family"])
+    if held:
+        return {**row, "stage": "kept", "reason": "held out", "detail": f"it runs {held}"}
+    answer = trial.imported(row.pop("problem"), job, operators, os.path.join(folder, "task"))
+    if answer["error"]:
+        return {**row, "stage": "imported", "reason": reason_of(answer["error"]), "detail": answer["error"][:300]}
+    return {**row, "stage": "imported", "reason": None, "shapes": answer["shapes"], "hidden": answer["hidden"], "naive": answer["naive"],
+            "oracle": answer["oracle"], "notes": answer["notes"]}
+
+
+def reason_of(text):
+    """Of an import that was refused: a few words that many share."""
+    for pattern, words in ((r"random", "draws random numbers"), (r"no shape|does not run|no small shape", "runs at no other shape"), (r"no such data type", "a data type that tasks do not have"),
+                           (r"tensors; a task", "too many tensors"), (r"memory", "takes too much memory"), (r"not finite", "its values are not finite")):
+        if re.search(pattern, text):
+            return words
+    return "not read as a problem"
+
+
+# ---- admission -----------------------------------------------------------------------------------------------------------
+
+def program():
+    return os.environ.get("KLINEAGE_PROGRAM") or os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "klineage")
+
+
+def confined_check():
+    with_parent()
+    confine.entered([os.path.join(OUT, "work")], seconds=CHECK_SECONDS, memory=confine.MEMORY * 4)
+
+
+def checked(job, folder, row):
+    task = os.path.join(folder, "task")
+    if LICENCES.get(job["package"]):
+        with open(os.path.join(task, "LICENSE"), "w") as file:
+            file.write(LICENCES[job["package"]])
+    env = {**os.environ, "KLINEAGE_PYTHON": sys.executable, "XDG_CACHE_HOME": os.path.join(OUT, "work", "cache"), "TMPDIR": folder}
+    try:
+        done = subprocess.run([program(), "task", "check", task, "--json"], capture_output=True, text=True, timeout=CHECK_SECONDS, env=env,
+                              preexec_fn=confined_check, start_new_session=True)
+    except subprocess.TimeoutExpired:
+        return {"stage": "checked", "reason": "its check is not done in time", "detail": f"{CHECK_SECONDS} s"}
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        return {"stage": "checked", "reason": "its check fails", "detail": done.stderr.strip()[-300:]}
+    return settled(job, task, row, answer)
+
+
+def settled(job, task, row, answer):
+    """In place, as admitted or as half admitted."""
+    bad = [r for r in answer.get("rows", ()) if r["passed"] != r["expected_pass"]]
+    plain = [r for r in bad if r["name"] == "naive.c"]
+    if [r for r in bad if r not in plain]:
+        worst = next(r for r in bad if r not in plain)
+        kind = "a wrong answer passes its check" if worst["passed"] else "the oracle fails its own check"
+        return {"stage": "checked", "reason": kind, "detail": f"{worst['name']}: {worst['why']}"[:300]}
+    home = "tasks" if answer["admitted"] else "half"
+    place = os.path.join(OUT, home, job["task"])
+    shutil.rmtree(place, ignore_errors=True)
+    if plain:
+        os.remove(os.path.join(task, "naive.c"))
+    os.rename(task, place)
+    done = {"task": f"{home}/{job['task']}", "hash": answer["hash"]}
+    if answer["admitted"]:
+        return {**done, "stage": "admitted", "reason": None}
+    if plain:
+        return {**done, "stage": "admitted", "reason": "its plain kernel is wrong", "detail": plain[0]["why"][:300]}
+    note = next((n for n in row["notes"] if n.startswith("no naive kernel")), "no naive kernel was drafted")
+    return {**done, "stage": "admitted", "reason": "no plain kernel could be drafted", "detail": note.partition(": ")[2][:300]}
