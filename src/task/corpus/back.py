@@ -17,12 +17,12 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import alike
 import confine
 import front
+import warm
 
 SECONDS, CHECK_SECONDS = 75, 120
 MOST_ANSWER = 1 << 20
@@ -63,6 +63,9 @@ def prepare(out, log):
     import torch    # once, for all children
     import torch.utils._python_dispatch  # noqa: F401
     torch.set_num_threads(1)
+    import runner_script  # noqa: F401
+    import trial  # noqa: F401
+    import kernelbench  # noqa: F401
 
 
 def name_tasks(jobs):
@@ -178,12 +181,15 @@ def checked(job, folder, row):
     if LICENCES.get(job["package"]):
         with open(os.path.join(task, "LICENSE"), "w") as file:
             file.write(LICENCES[job["package"]])
-    env = {**os.environ, "KLINEAGE_PYTHON": sys.executable, "XDG_CACHE_HOME": os.path.join(OUT, "work", "cache"), "TMPDIR": folder}
+    python, server = warm.started(folder, confined_check)
+    env = {**os.environ, "KLINEAGE_PYTHON": python, "XDG_CACHE_HOME": os.path.join(OUT, "work", "cache"), "TMPDIR": folder}
     try:
         done = subprocess.run([program(), "task", "check", task, "--json"], capture_output=True, text=True, timeout=CHECK_SECONDS, env=env,
                               preexec_fn=confined_check, start_new_session=True)
     except subprocess.TimeoutExpired:
         return {"stage": "checked", "reason": "its check is not done in time", "detail": f"{CHECK_SECONDS} s"}
+    finally:
+        warm.stopped(server)
     try:
         answer = json.loads(done.stdout)
     except ValueError:
