@@ -10,6 +10,7 @@ where it was, since a line is written when a candidate is done.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
+import json
 import os
 import sys
 
@@ -30,34 +31,54 @@ def arguments(words):
     parser.add_argument("--held-out", default="")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
     parser.add_argument("--most", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--quiet", action="store_true")
-    parser.add_argument("--static", action="store_true")
     return parser.parse_args(words)
 
 
-def main(words):
-    options = arguments(words)
-    say = funnel.Progress(options.quiet)
-    os.makedirs(options.out, exist_ok=True)
-    log = funnel.Log(options.out)
-    try:
-        held_out = front.held_out(options.held_out)
-        jobs = front.run(options.sources, options.out, held_out, log, say, options.jobs)
-        if not options.static:
-            back.run(jobs[:options.most] if options.most else jobs, options.out, options.jobs, log, say)
-    except Missing as missing:
-        print(f"klineage corpus: {missing}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        say.end()
-        print(f"klineage corpus: interrupted; {log.count} candidates are done and kept: the same command goes on", file=sys.stderr)
-        return 130
-    say.end()
+def listed(words):
+    """@FILE is what it lists."""
+    for word in words:
+        if not word.startswith("@"):
+            yield word
+            continue
+        try:
+            with open(word[1:]) as file:
+                yield from filter(None, (line.split("#")[0].strip() for line in file))
+        except OSError as error:
+            raise Missing(f"{word[1:]}: {error.strerror}") from None
+
+
+def filled(options, say, log):
+    words = list(dict.fromkeys(listed(options.sources)))
+    held_out = front.held_out(options.held_out)
+    back.needs_torch()
+    jobs = front.run(words, options.out, held_out, log, say, max(1, options.jobs))
+    back.run(jobs, options.most, held_out, options.out, max(1, options.jobs), log, say)
     table = funnel.Table(log)
     log.close(table)
-    print(table.json() if options.json else table.text(options.out))
-    return 0 if table.admitted else 10
+    return table
+
+
+def main(words):
+    """The answer, one line of JSON: {text, result, exit_code}, or {error, hint, missing}."""
+    options = arguments(words)
+    say = funnel.Progress(options.quiet)
+    try:
+        os.makedirs(options.out, exist_ok=True)
+        with funnel.locked(options.out):
+            table = filled(options, say, funnel.Log(options.out))
+    except Missing as missing:
+        print(json.dumps({"error": str(missing), "hint": missing.hint, "missing": missing.package}))
+        return 2
+    except OSError as error:
+        print(json.dumps({"error": f"{error.filename or options.out}: {error.strerror}"}))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        say.end()
+    print(json.dumps({"text": table.text(options.out), "result": table.result(), "exit_code": 0 if table.admitted else 10}))
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@
 A worker's record is written by the one process that holds the log, and the task moved to its place before that.
 SPDX-License-Identifier: Apache-2.0
 """
+import collections
 import contextlib
 import ctypes
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -23,19 +25,27 @@ import alike
 import confine
 import front
 import warm
+from sources import Missing
 
 SECONDS, CHECK_SECONDS = 75, 120
 MOST_ANSWER = 1 << 20
 OUT, HELD, LICENCES = "", [], {}
 
 
-def run(jobs, out, processes, log, say):
-    todo = [j for j in jobs if not log.is_done(j)]
+def needs_torch():
+    if not importlib.util.find_spec("torch"):
+        raise Missing("PyTorch is needed to try what packages compute", "python3 -m pip install torch, or name a Python that has it in KLINEAGE_PYTHON", package=True)
+
+
+def run(jobs, most, held, out, processes, log, say):
+    todo = in_turn([j for j in jobs if not log.is_done(j)])
     say.note(f"{len(jobs)} candidates to try, {len(jobs) - len(todo)} of them done before")
+    log.untried = max(0, len(todo) - most) if most else 0
+    todo = todo[:most or None]
     if not todo:
         return
     name_tasks(jobs)
-    prepare(out, log)
+    prepare(out, held, log)
     begin, done, admitted = time.monotonic(), 0, 0
     pool = multiprocessing.get_context("fork").Pool(processes, front.quiet_child)
     try:
@@ -54,9 +64,18 @@ def run(jobs, out, processes, log, say):
         shutil.rmtree(os.path.join(out, "work"), ignore_errors=True)
 
 
-def prepare(out, log):
-    global OUT, LICENCES
-    OUT, LICENCES = os.path.abspath(out), log.licences
+def in_turn(jobs):
+    """A package after the other, the shortest of each first: a run that is stopped has seen something of all."""
+    queues = collections.defaultdict(list)
+    for job in sorted(jobs, key=lambda j: len(j["text"])):
+        queues[job["package"]].append(job)
+    ranked = [(i, j) for mine in queues.values() for i, j in enumerate(mine)]
+    return [job for _, job in sorted(ranked, key=lambda r: r[0])]
+
+
+def prepare(out, held, log):
+    global OUT, LICENCES, HELD
+    OUT, LICENCES, HELD = os.path.abspath(out), log.licences, held
     shutil.rmtree(os.path.join(out, "work"), ignore_errors=True)
     for name in ("work", "work/cache", "tasks", "half"):
         os.makedirs(os.path.join(out, name), exist_ok=True)

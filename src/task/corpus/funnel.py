@@ -5,12 +5,15 @@ it is laid in order.  A line's `stage` is where the candidate ended; `reason` is
 SPDX-License-Identifier: Apache-2.0
 """
 import collections
+import contextlib
+import fcntl
 import json
 import os
 import sys
 import time
 
 import alike
+from sources import Missing
 
 STAGES = (("parsed", "files that are Python"), ("found", "modules, functions and Triton launchers in them"), ("licensed", "of a licence that allows it"),
           ("closed", "with all that they name, in one file"), ("distinct", "no near-duplicates"), ("kept", "not held out"), ("runs", "inputs found, deterministic, values checked"),
@@ -18,6 +21,17 @@ STAGES = (("parsed", "files that are Python"), ("found", "modules, functions and
 ORDER = [name for name, _ in STAGES]
 FROM_RUNS = ORDER.index("runs")
 SCHEMA = "klineage/corpus"
+
+
+@contextlib.contextmanager
+def locked(out):
+    """One run at a time in a folder."""
+    with open(os.path.join(out, "lock"), "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Missing(f"{out}: another run is at work in this folder") from None
+        yield
 
 
 class Progress:
@@ -95,7 +109,7 @@ class Log:
                 file.write(json.dumps(row) + "\n")
         os.replace(self.path + ".new", self.path)
         with open(os.path.join(self.out, "funnel.json"), "w") as file:
-            file.write(table.json() + "\n")
+            file.write(json.dumps(table.result()) + "\n")
 
 
 class Table:
@@ -148,11 +162,11 @@ class Table:
                 mine[2].add(r.get("cluster"))
         return [{"family": f, "checked": n, "admitted": a, "clusters": len(c)} for f, (n, a, c) in sorted(counts.items(), key=lambda x: (-x[1][1], x[0]))]
 
-    def json(self):
+    def result(self):
         seconds = sum(r.get("seconds", 0) for r in self.candidates)
-        return json.dumps({"schema": SCHEMA, "version": 1, "admitted": self.admitted, "clusters": self.n_clusters, "seconds": round(seconds, 1),
+        return {"schema": SCHEMA, "version": 1, "admitted": self.admitted, "clusters": self.n_clusters, "seconds": round(seconds, 1),
                            "stages": [{"stage": s, "left": n, "reasons": [{"reason": w, "count": c} for w, c in why]} for s, n, why in self.stages()],
-                           "packages": list(self.packages()), "families": self.families()})
+                           "packages": list(self.packages()), "families": self.families()}
 
     def text(self, out):
         lines = [f"{'stage':<10} {'left':>7}  what is left, and why the others are not"]

@@ -22,7 +22,11 @@ SPOKEN = (("Apache-2.0", r"apache"), ("MIT", r"\bMIT\b|permission is hereby gran
 
 
 class Missing(Exception):
-    """A source that is not there: one line."""
+    """What is not there, in one line; `package` where it is a Python package that this needs."""
+
+    def __init__(self, text, hint="", package=False):
+        super().__init__(text)
+        self.hint, self.package = hint, package
 
 
 def licence_of_text(text):
