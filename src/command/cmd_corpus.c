@@ -55,6 +55,8 @@ static kl_err corpus_arguments(const char ***out, kl_arena *a, const kli_args *a
             argv[n++] = args->values[passed[i].id];
         }
     if (kli_args_has(args, KL_OPTION_QUIET)) argv[n++] = "--quiet";
+    if (kli_args_has(args, KL_OPTION_JSON) || kli_args_has(args, KL_OPTION_JSON_PRETTY))
+        argv[n++] = "--as-json";
     argv[n++] = "--"; /* no source is an option */
     for (int i = 0; i < args->n_words; i++) argv[n++] = args->words[i];
     KL_ASSERT(n < KL_MAX_WORDS + FEWEST_ARGUMENTS && !argv[n]);

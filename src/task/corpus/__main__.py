@@ -1,6 +1,6 @@
 """corpus - folders and installed packages as task folders, with the funnel of what was left out and why.
 
-usage: python3 -B task_corpus SOURCE... --out DIR [--held-out FILE] [--jobs N] [--most N] [--json]
+usage: python3 -B task_corpus SOURCE... --out DIR [--held-out FILE] [--jobs N] [--most N] [--quiet] [--as-json]
 
   parsed -> found -> licensed -> closed -> distinct -> kept -> runs -> imported -> admitted
 
@@ -32,6 +32,7 @@ def arguments(words):
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
     parser.add_argument("--most", type=int, default=0)
     parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--as-json", action="store_true")
     return parser.parse_args(words)
 
 
@@ -62,7 +63,7 @@ def filled(options, say, log):
 def main(words):
     """The answer, one line of JSON: {text, result, exit_code}, or {error, hint, missing}."""
     options = arguments(words)
-    say = funnel.Progress(options.quiet)
+    say = funnel.Progress(options.quiet, options.as_json)
     try:
         os.makedirs(options.out, exist_ok=True)
         with funnel.locked(options.out):

@@ -40,7 +40,7 @@ def needs_torch():
 def run(jobs, most, held, out, processes, log, say):
     todo = in_turn([j for j in jobs if not log.is_done(j)])
     say.note(f"{len(jobs)} candidates to try, {len(jobs) - len(todo)} of them done before")
-    log.untried = max(0, len(todo) - most) if most else 0
+    log.pending.update(j["package"] for j in todo[most or len(todo):])
     todo = todo[:most or None]
     if not todo:
         return
@@ -65,10 +65,10 @@ def run(jobs, most, held, out, processes, log, say):
 
 
 def in_turn(jobs):
-    """A package after the other, the shortest of each first: a run that is stopped has seen something of all."""
+    """A kind of a package after the other, the shortest of each first: a run that is stopped has seen something of all."""
     queues = collections.defaultdict(list)
     for job in sorted(jobs, key=lambda j: len(j["text"])):
-        queues[job["package"]].append(job)
+        queues[job["package"], job["kind"]].append(job)
     ranked = [(i, j) for mine in queues.values() for i, j in enumerate(mine)]
     return [job for _, job in sorted(ranked, key=lambda r: r[0])]
 

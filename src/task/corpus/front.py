@@ -16,7 +16,7 @@ import sources
 from closure import Refused, closed, dotted
 from trial import RESERVED
 
-VERSION = 1    # of what is kept in DIR/front
+VERSION = 2    # of what is kept in DIR/front
 
 
 def held_out(path):
@@ -151,11 +151,12 @@ def run(words, out, held, log, say, processes):
     """Jobs for the second half, in order; every candidate that ends before has its line."""
     folder = os.path.join(out, "front")
     os.makedirs(folder, exist_ok=True)
-    for word in words:
-        sources.opened(word)    # a name that is not there is said before anything is done
+    words = [w for w in words if is_there(w, log, say)]
+    if not words:
+        raise sources.Missing("none of the sources is there", "klineage corpus FOLDER|PACKAGE... --out DIR")
     minhash = alike.has_minhash()
     if not minhash:
-        say.note("no package datasketch: near-duplicates are found by their trees alone (python3 -m pip install datasketch)")
+        say.note("no package datasketch: near-duplicates are found by their trees alone; python3 -m pip install datasketch", "warning")
     duplicates, jobs = alike.Duplicates(minhash), []
     with multiprocessing.get_context("fork").Pool(processes, quiet_child) as pool:
         for i, kept in enumerate(pool.imap(kept_of_source, [(w, folder) for w in words])):
@@ -165,6 +166,16 @@ def run(words, out, held, log, say, processes):
             for job in kept["jobs"]:
                 jobs += [job] if passes(job, duplicates, held, log) else []
     return jobs
+
+
+def is_there(word, log, say):
+    try:
+        sources.opened(word)
+        return True
+    except sources.Missing as missing:
+        say.note(str(missing), "warning")
+        log.row({"id": word, "package": word, "version": "", "licence": "", "kind": "package", "stage": "parsed", "reason": "not found", "detail": str(missing)})
+        return False
 
 
 def row_of(job, **more):

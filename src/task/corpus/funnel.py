@@ -35,22 +35,30 @@ def locked(out):
 
 
 class Progress:
-    """One line on a terminal, a line a while elsewhere."""
+    """On stderr: one line on a terminal, a line a while elsewhere; lines of JSON where the answer is JSON."""
 
-    def __init__(self, quiet):
-        self.quiet, self.live, self.last = quiet, sys.stderr.isatty(), 0.0
+    def __init__(self, quiet, as_json):
+        self.quiet, self.as_json, self.live, self.last = quiet, as_json, sys.stderr.isatty() and not as_json, 0.0
+        self.shows = not quiet and (not as_json or bool(os.environ.get("KLINEAGE_PROGRESS")))
+
+    def put(self, text, level):
+        line = json.dumps({"schema": "klineage/message", "version": 1, "level": level, "text": text}) if self.as_json else f"klineage: {text}" if level == "warning" else text
+        print(line, file=sys.stderr, flush=True)
 
     def line(self, text):
         now = time.monotonic()
-        if self.quiet or not self.live and now - self.last < 10:
+        if not self.shows or not self.live and now - self.last < 10:
             return
         self.last = now
-        print(f"\r\x1b[K{text[:110]}" if self.live else text, end="" if self.live else "\n", file=sys.stderr, flush=True)
+        if self.live:
+            print(f"\r\x1b[K{text[:110]}", end="", file=sys.stderr, flush=True)
+        else:
+            self.put(text, "progress")
 
-    def note(self, text):
-        if not self.quiet:
+    def note(self, text, level="info"):
+        if not self.quiet and (level == "warning" or self.shows):
             self.end()
-            print(text, file=sys.stderr, flush=True)
+            self.put(text, level)
 
     def end(self):
         if self.live and self.last:
@@ -64,7 +72,7 @@ class Log:
         for line in self.old_lines():
             self.before[line["id"], line["kind"]] = line
         self.file = open(self.path, "a")
-        self.count = 0
+        self.pending = collections.Counter()    # candidates that were not tried yet, by package
 
     def old_lines(self):
         try:
@@ -97,7 +105,6 @@ class Log:
     def row(self, row):
         key = row["id"], row["kind"]
         self.seen[key] = row
-        self.count += 1
         if self.before.get(key) != row:
             self.file.write(json.dumps(row) + "\n")
             self.file.flush()
@@ -117,6 +124,8 @@ class Table:
         self.rows = sorted(log.seen.values(), key=lambda r: (r["package"].lower(), r["id"], r["kind"]))
         self.files = log.files
         self.candidates = [r for r in self.rows if r["kind"] not in ("file", "package")]
+        self.pending = log.pending
+        self.untried = sum(self.pending.values())
         self.admitted = sum(self.is_through(r) for r in self.candidates)
         ran = [(r["id"], r["family"], r["operators"]) for r in self.candidates if r.get("operators") and (r["stage"], r["reason"]) >= ("", "") and r.get("task")]
         found = alike.clusters(ran)
@@ -135,21 +144,22 @@ class Table:
         return at > ORDER.index(stage) or at == ORDER.index(stage) and not row["reason"]
 
     def stages(self):
-        bad_files = [r for r in self.rows if r["kind"] == "file"]
+        bad_files = [r for r in self.rows if r["stage"] == "parsed"]
         n_files = sum(self.files.values())
         yield "parsed", n_files, reasons(bad_files)
-        yield "found", len(self.candidates), []
+        yield "found", len(self.candidates) + self.untried, []
         for name in ORDER[2:]:
             ended = [r for r in self.rows if r["kind"] != "file" and r["stage"] == name and r["reason"]]
-            yield name, sum(self.left(r, name) for r in self.candidates), reasons(ended)
+            waiting = self.untried if ORDER.index(name) < FROM_RUNS else 0
+            yield name, sum(self.left(r, name) for r in self.candidates) + waiting, reasons(ended)
 
     def packages(self):
         names = dict.fromkeys(r["package"] for r in self.rows)
         for name in [*names, *(n for n in self.files if n not in names)]:
             mine = [r for r in self.candidates if r["package"] == name]
             whole = next((r for r in self.rows if r["package"] == name), None)
-            yield {"package": name, "version": whole["version"] if whole else "", "licence": whole["licence"] if whole else "", "files": self.files[name], "found": len(mine),
-                   "distinct": sum(self.left(r, "distinct") for r in mine), "runs": sum(self.left(r, "runs") for r in mine),
+            yield {"package": name, "version": whole["version"] if whole else "", "licence": whole["licence"] if whole else "", "files": self.files[name], "found": len(mine) + self.pending[name],
+                   "distinct": sum(self.left(r, "distinct") for r in mine) + self.pending[name], "runs": sum(self.left(r, "runs") for r in mine),
                    "checked": sum(self.left(r, "checked") for r in mine), "admitted": sum(self.is_through(r) for r in mine)}
 
     def families(self):
@@ -164,7 +174,7 @@ class Table:
 
     def result(self):
         seconds = sum(r.get("seconds", 0) for r in self.candidates)
-        return {"schema": SCHEMA, "version": 1, "admitted": self.admitted, "clusters": self.n_clusters, "seconds": round(seconds, 1),
+        return {"schema": SCHEMA, "version": 1, "admitted": self.admitted, "clusters": self.n_clusters, "untried": self.untried, "seconds": round(seconds, 1),
                            "stages": [{"stage": s, "left": n, "reasons": [{"reason": w, "count": c} for w, c in why]} for s, n, why in self.stages()],
                            "packages": list(self.packages()), "families": self.families()}
 
@@ -173,6 +183,8 @@ class Table:
         titles = dict(STAGES)
         for name, n, why in self.stages():
             lines.append(f"{name:<10} {n:>7}  {titles[name]}")
+            if name == "kept" and self.untried:
+                lines.append(f"{'':<10} {'':>7}    {-self.untried:>7}  not tried yet")
             lines += [f"{'':<10} {'':>7}    {-c:>7}  {w}" for w, c in why[:8]]
             if len(why) > 8:
                 lines.append(f"{'':<10} {'':>7}    {-sum(c for _, c in why[8:]):>7}  {len(why) - 8} other reasons")
@@ -181,7 +193,7 @@ class Table:
             lines.append(f"{(p['package'] + ' ' + p['version'])[:28]:<28} {p['licence'][:14]:<14} {p['files']:>6} {p['found']:>6} {p['distinct']:>8} {p['runs']:>6} {p['checked']:>8} {p['admitted']:>8}")
         lines += ["", f"{'family':<18} {'checked':>8} {'admitted':>8} {'clusters':>8}"]
         lines += [f"{f['family']:<18} {f['checked']:>8} {f['admitted']:>8} {f['clusters']:>8}" for f in self.families()]
-        lines += ["", f"{self.admitted} tasks in {os.path.join(out, 'tasks')}, {self.n_clusters} clusters; every candidate: {os.path.join(out, 'funnel.jsonl')}"]
+        lines += ["", f"{self.admitted} tasks in {os.path.join(out, 'tasks')}, {self.n_clusters} clusters; every candidate: {os.path.join(out, 'funnel.jsonl')}", ""]
         return "\n".join(lines)
 
 

@@ -133,10 +133,9 @@ def draws(name, annotation, main, kind):
 
 
 def required(function, skip=0):
-    """Parameters without a default, as names; None where it takes any."""
+    """Names of the parameters without a default."""
     parameters = list(inspect.signature(function).parameters.values())[skip:]
-    return [p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)], \
-        {p.name for p in parameters if p.kind == p.KEYWORD_ONLY}, any(p.kind == p.VAR_POSITIONAL for p in parameters)
+    return [p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
 def config(attributes):

@@ -3,11 +3,13 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import ast
+import re
 
 from closure import dotted
 
 NETWORKS = {"Module", "nn.Module", "torch.nn.Module"}
 HINTS = ("torch.", "F.", "nn.", "tl.")
+TENSORS = re.compile(r"Tensor|Any|Array|^T$|Num|Float\b")    # of an annotation
 NOT_HERE = ("plot_", "load_", "save_", "main", "setup", "get_config", "register_", "read_", "write_", "download_", "parse_", "convert_", "print_")
 
 
@@ -62,6 +64,9 @@ def is_of_tensors(node):
     """A function that computes and returns something, from what is given."""
     a = node.args
     if not (a.posonlyargs or a.args) or a.args and a.args[0].arg in ("self", "cls") or node.name.startswith(NOT_HERE) or node.name.startswith("test"):
+        return False
+    needed = [x.annotation for x in [*a.posonlyargs, *a.args][:len(a.posonlyargs) + len(a.args) - len(a.defaults)]]
+    if needed and all(needed) and not any(TENSORS.search(ast.unparse(x)) for x in needed):
         return False
     own = [n for n in ast.walk(node) if isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await))]
     gives = any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))

@@ -4,6 +4,7 @@ The text of its closure runs here for the first time.  What comes out is a probl
 `get_inputs`), which `task import` reads as any other.
 SPDX-License-Identifier: Apache-2.0
 """
+import inspect
 import os
 import re
 import time
@@ -95,7 +96,7 @@ class Trial:
         if self.job["kind"] != "module":
             yield [], self.target
             return
-        names, _, _ = recipe.required(self.target.__init__, skip=1)
+        names = recipe.required(self.target.__init__, skip=1)
         if len(names) > 9:
             raise Refused("takes more than is guessed", f"{len(names)} arguments to make it")
         ways = recipe.makings(names, self.job["annotations"].get("__init__", {}), self.job["attributes"])
@@ -134,11 +135,11 @@ class Trial:
         kind = "forward" if self.job["kind"] == "module" else "function"
         for made, model in self.models():
             function = model.forward if self.job["kind"] == "module" else model
-            names, _, open_ended = recipe.required(function)
+            names = recipe.required(function)
             if len(names) > 8:
                 raise Refused("takes more than is guessed", f"{len(names)} inputs")
             if not names:
-                names = ["x"] if open_ended and False else list(__import__("inspect").signature(function).parameters)[:1]
+                names = list(inspect.signature(function).parameters)[:1]
             if not names:
                 raise Refused("takes no input")
             for given in recipe.givings(names, annotations, self.job["text"], kind):
@@ -271,13 +272,19 @@ def imported(place, job, operators, folder):
     """Through `task import`'s own reader; its record."""
     import kernelbench
     from problem import Refused as NotImported, written
+    import draft_cuda
     try:
         p = kernelbench.read(place, "")
         p.name = job["task"]
         p.op_type = alike.family(operators)
         p.tags = [f"package:{job['package']}=={job['version']}", f"file:{job['file']}:{job['line']}", f"licence:{job['licence']}", f"name:{job['id']}",
                   *(f"expert:{e}" for e in job["experts"])]
-        return {"error": None, **written(p, folder)}
+        answer = {"error": None, **written(p, folder)}
+        on_gpu = answer["naive"] and draft_cuda.drafted(p.files["naive.c"])
+        if on_gpu:
+            with open(os.path.join(folder, "naive.cu"), "w") as file:
+                file.write(on_gpu)
+        return answer
     except NotImported as refusal:
         return {"error": str(refusal)}
     except MemoryError:
