@@ -41,27 +41,36 @@ FAMILIES = (    # the first that an operator belongs to
 
 
 def tree_hash(text):
-    """Of the syntax, with every name replaced by the number of its first use."""
+    """Of the syntax, with every name replaced by the number of its first use in its definition."""
+    tree, shared = ast.parse(text), {}
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            shared.setdefault(node.name, f"g{len(shared)}")
+    for node in tree.body:
+        unnamed(node, shared)
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+def unnamed(definition, shared):
     names = {}
 
     def number(name):
-        return names.setdefault(name, f"n{len(names)}")
+        return shared.get(name) or names.setdefault(name, f"n{len(names)}")
 
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            node.attr = number("." + node.attr)
+    for node in ast.walk(definition):
         if isinstance(node, ast.Name):
             node.id = number(node.id)
         elif isinstance(node, ast.arg):
             node.arg = number(node.arg)
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             node.name = number(node.name)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in (names.get("self"), "self"):
-            node.attr = number("." + node.attr)
         elif isinstance(node, ast.keyword) and node.arg:
             node.arg = "k"
         elif isinstance(node, ast.alias):
             node.name, node.asname = node.name.split(".")[-1], None
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
 def shingles(text):

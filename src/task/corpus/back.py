@@ -10,7 +10,6 @@ SPDX-License-Identifier: Apache-2.0
 import collections
 import contextlib
 import ctypes
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -19,6 +18,7 @@ import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import alike
@@ -27,14 +27,17 @@ import front
 import warm
 from sources import Missing
 
-SECONDS, CHECK_SECONDS = 75, 120
+SECONDS = int(os.environ.get("KLINEAGE_CORPUS_SECONDS", "75"))    # of one candidate, until it is a problem
+CHECK_SECONDS = 120
 MOST_ANSWER = 1 << 20
-OUT, HELD, LICENCES = "", [], {}
+OUT, SCRATCH, HELD, LICENCES = "", "", [], {}
 
 
 def needs_torch():
-    if not importlib.util.find_spec("torch"):
-        raise Missing("PyTorch is needed to try what packages compute", "python3 -m pip install torch, or name a Python that has it in KLINEAGE_PYTHON", package=True)
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise Missing("PyTorch is needed to try what packages compute", "python3 -m pip install torch, or name a Python that has it in KLINEAGE_PYTHON", package=True) from None
 
 
 def run(jobs, most, held, out, processes, log, say):
@@ -61,7 +64,17 @@ def run(jobs, most, held, out, processes, log, say):
         raise
     finally:
         pool.join()
-        shutil.rmtree(os.path.join(out, "work"), ignore_errors=True)
+        cleared(os.path.join(out, "work"))
+        cleared(SCRATCH)
+
+
+def cleared(folder):
+    """Children that are being killed may still write into it."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            return
+        time.sleep(0.1)
 
 
 def in_turn(jobs):
@@ -74,10 +87,12 @@ def in_turn(jobs):
 
 
 def prepare(out, held, log):
-    global OUT, LICENCES, HELD
+    global OUT, SCRATCH, LICENCES, HELD
+    SCRATCH = tempfile.mkdtemp(prefix="klineage-corpus-")    # of the gate, whose compilers are other users
+    os.chmod(SCRATCH, 0o711)
     OUT, LICENCES, HELD = os.path.abspath(out), log.licences, held
     shutil.rmtree(os.path.join(out, "work"), ignore_errors=True)
-    for name in ("work", "work/cache", "tasks", "half"):
+    for name in ("work", "tasks", "half"):
         os.makedirs(os.path.join(out, name), exist_ok=True)
     import torch    # once, for all children
     import torch.utils._python_dispatch  # noqa: F401
@@ -192,7 +207,7 @@ def program():
 
 def confined_check():
     with_parent()
-    confine.entered([os.path.join(OUT, "work")], seconds=CHECK_SECONDS, memory=confine.MEMORY * 4)
+    confine.entered([os.path.join(OUT, "work"), SCRATCH], seconds=CHECK_SECONDS, memory=confine.MEMORY * 4)
 
 
 def checked(job, folder, row):
@@ -201,7 +216,7 @@ def checked(job, folder, row):
         with open(os.path.join(task, "LICENSE"), "w") as file:
             file.write(LICENCES[job["package"]])
     python, server = warm.started(folder, confined_check)
-    env = {**os.environ, "KLINEAGE_PYTHON": python, "XDG_CACHE_HOME": os.path.join(OUT, "work", "cache"), "TMPDIR": folder}
+    env = {**os.environ, "KLINEAGE_PYTHON": python, "KLINEAGE_CACHE": os.path.join(SCRATCH, "cache"), "XDG_STATE_HOME": SCRATCH, "TMPDIR": SCRATCH}
     try:
         done = subprocess.run([program(), "task", "check", task, "--json"], capture_output=True, text=True, timeout=CHECK_SECONDS, env=env,
                               preexec_fn=confined_check, start_new_session=True)
