@@ -135,8 +135,8 @@ static kl_err corpus_error(kl_arena *a, const json_t *said, kl_error *e) {
     const kl_str message = kli_json_text_or(said, "error", KL_S("")),
                  hint = kli_json_text_or(said, "hint", KL_S(""));
     const bool lacks = json_is_true(json_object_get(said, "missing"));
-    const kl_err code = kl_fail(e, lacks ? KL_ENODEV : KL_EINVAL, "corpus", "%s",
-                                kl_arena_copy(a, message).ptr);
+    const kl_err code =
+        kl_fail(e, lacks ? KL_ENODEV : KL_EINVAL, "corpus", "%s", kl_arena_copy(a, message).ptr);
     if (hint.len) (void)kl_hint(e, "%s", kl_arena_copy(a, hint).ptr);
     return code;
 }
