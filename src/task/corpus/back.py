@@ -239,9 +239,12 @@ def settled(job, task, row, answer):
         worst = next(r for r in bad if r not in plain)
         kind = "a wrong answer passes its check" if worst["passed"] else "the oracle fails its own check"
         return {"stage": "checked", "reason": kind, "detail": f"{worst['name']}: {worst['why']}"[:300]}
+    if plain and plain[0]["why"].startswith("the task's"):
+        return {"stage": "checked", "reason": "its inputs cannot be made at every shape", "detail": plain[0]["why"][:300]}
     home = "tasks" if answer["admitted"] else "half"
     place = os.path.join(OUT, home, job["task"])
-    shutil.rmtree(place, ignore_errors=True)
+    for other in ("tasks", "half"):
+        shutil.rmtree(os.path.join(OUT, other, job["task"]), ignore_errors=True)
     if plain:
         os.remove(os.path.join(task, "naive.c"))
     os.rename(task, place)

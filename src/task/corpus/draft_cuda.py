@@ -10,8 +10,10 @@ import re
 ROWS, COLUMNS = 16, 64
 LOOP = re.compile(r"^( *)for \(int64_t (i\d+) = 0; \2 < (.+); \2\+\+\) \{$")
 WORDS = (("int64_t", "long long"), ("int32_t", "int"), ("int16_t", "short"), ("int8_t", "signed char"), ("uint8_t", "unsigned char"), ("uint32_t", "unsigned"))
+ALONE = ("sqrt", "exp", "log")    # of whole numbers too
 IN_DOUBLE = ("fmax", "fmin", "pow", "fmod", "atan2", "copysign", "hypot")    # as C promotes them; C++ finds two forms that fit
-MACROS = "".join(f"#define {a} {b}\n" for a, b in WORDS) + "".join(f"#define {f}(x, y) {f}((double)(x), (double)(y))\n" for f in IN_DOUBLE)
+MACROS = "".join(f"#define {a} {b}\n" for a, b in WORDS) + "".join(f"#define {f}(x, y) {f}((double)(x), (double)(y))\n" for f in IN_DOUBLE) \
+    + "".join(f"#define {f}(x) {f}((double)(x))\n" for f in ALONE)
 
 
 def shared(line, axis, size):
