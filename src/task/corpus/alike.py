@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import ast
 import collections
+import functools
 import hashlib
 import io
 import keyword
@@ -84,32 +85,49 @@ def shingles(text):
 
 
 class Duplicates:
-    """The first of each kind stays."""
+    """The first of each kind stays.  `known` holds what was computed of a text before, and is filled."""
 
-    def __init__(self, minhash):
-        self.minhash, self.trees, self.n = minhash, {}, 0
+    def __init__(self, minhash, known=None):
+        self.known, self.trees = {} if known is None else known, {}
         self.index = minhash and __import__("datasketch").MinHashLSH(threshold=NEAR, num_perm=PERMUTATIONS)
+
+    def facts(self, text):
+        digest = hashlib.sha256(text.encode()).hexdigest()[:24]
+        if digest not in self.known or self.index and len(self.known[digest]) < 2:
+            self.known[digest] = [tree_hash(text)] + ([sketched(shingles(text))] if self.index else [])
+        return self.known[digest]
 
     def of(self, name, text):
         """('', '') or what it is a duplicate of and how that was seen."""
-        tree = tree_hash(text)
-        if tree in self.trees:
-            return self.trees[tree], "the same tree"
-        self.trees[tree] = name
+        facts = self.facts(text)
+        if facts[0] in self.trees:
+            return self.trees[facts[0]], "the same tree"
+        self.trees[facts[0]] = name
         if not self.index:
             return "", ""
-        sketch = sketched(shingles(text))
+        sketch = of_values(facts[1])
         near = self.index.query(sketch)
         if near:
             return sorted(near)[0], "MinHash"
-        self.index.insert(name, sketch)
+        self.index.insert(name, sketch, check_duplication=False)
         return "", ""
 
 
-def sketched(parts):
+@functools.cache
+def empty_sketch():
     from datasketch import MinHash
-    sketch = MinHash(num_perm=PERMUTATIONS)
+    return MinHash(num_perm=PERMUTATIONS)
+
+
+def sketched(parts):
+    sketch = empty_sketch().copy()
     sketch.update_batch(sorted(parts))
+    return [int(v) for v in sketch.hashvalues]
+
+
+def of_values(values):
+    sketch = empty_sketch().copy()
+    sketch.hashvalues[:] = values
     return sketch
 
 

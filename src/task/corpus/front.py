@@ -125,19 +125,26 @@ def kept_of_source(task):
     source = sources.opened(word)
     path = os.path.join(folder, re.sub(r"\W", "_", source.name) + ".json")
     stamp = f"{VERSION} {source.stamp()}"
+    kept = loaded(path)
+    if kept.get("stamp") != stamp:
+        rows, jobs, text = of_source(word)
+        kept = {"stamp": stamp, "name": source.name, "rows": rows, "jobs": jobs, "licence_text": text}
+        stored(path, kept)
+    return kept
+
+
+def loaded(path):
     try:
         with open(path) as file:
-            kept = json.load(file)
-        if kept["stamp"] == stamp:
-            return kept
-    except (OSError, ValueError, KeyError):
-        pass
-    rows, jobs, text = of_source(word)
-    kept = {"stamp": stamp, "name": source.name, "rows": rows, "jobs": jobs, "licence_text": text}
+            return json.load(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def stored(path, what):
     with open(path + ".new", "w") as file:
-        json.dump(kept, file)
+        json.dump(what, file)
     os.replace(path + ".new", path)
-    return kept
 
 
 # ---- all of them ---------------------------------------------------------------------------------------------------------
@@ -157,7 +164,8 @@ def run(words, out, held, log, say, processes):
     minhash = alike.has_minhash()
     if not minhash:
         say.note("no package datasketch: near-duplicates are found by their trees alone; python3 -m pip install datasketch", "warning")
-    duplicates, jobs = alike.Duplicates(minhash), []
+    path = os.path.join(folder, "alike.json")
+    duplicates, jobs = alike.Duplicates(minhash, loaded(path)), []
     with multiprocessing.get_context("fork").Pool(processes, quiet_child) as pool:
         for i, kept in enumerate(pool.imap(kept_of_source, [(w, folder) for w in words])):
             say.line(f"read {i + 1} of {len(words)} sources: {kept['name']}: {len(kept['jobs'])} of {sum(r['kind'] != 'file' for r in kept['rows']) + len(kept['jobs'])} closed")
@@ -165,6 +173,7 @@ def run(words, out, held, log, say, processes):
             log.licences[kept["name"]] = kept["licence_text"]
             for job in kept["jobs"]:
                 jobs += [job] if passes(job, duplicates, held, log) else []
+    stored(path, duplicates.known)
     return jobs
 
 

@@ -65,12 +65,16 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+def key_of(row):
+    return row["package"], row["id"], row["kind"]
+
+
 class Log:
     def __init__(self, out):
         self.out, self.path = out, os.path.join(out, "funnel.jsonl")
         self.files, self.licences, self.seen, self.before = collections.Counter(), {}, {}, {}
         for line in self.old_lines():
-            self.before[line["id"], line["kind"]] = line
+            self.before[key_of(line)] = line
         self.file = open(self.path, "a")
         self.pending = collections.Counter()    # candidates that were not tried yet, by package
 
@@ -87,12 +91,12 @@ class Log:
 
     def is_done(self, job):
         """Was it tried before, and is what it became still there?"""
-        row = self.before.get((job["id"], job["kind"]))
+        row = self.before.get(key_of(job))
         if not row or row.get("key") != job["key"] or row["reason"] == "this machine failed":
             return False
         if row.get("task") and not os.path.isdir(os.path.join(self.out, row["task"])):
             return False
-        self.seen[row["id"], row["kind"]] = row
+        self.seen[key_of(row)] = row
         return True
 
     def rows(self, rows):
@@ -103,7 +107,7 @@ class Log:
                 self.row(row)
 
     def row(self, row):
-        key = row["id"], row["kind"]
+        key = key_of(row)
         self.seen[key] = row
         if self.before.get(key) != row:
             self.file.write(json.dumps(row) + "\n")
@@ -127,11 +131,10 @@ class Table:
         self.pending = log.pending
         self.untried = sum(self.pending.values())
         self.admitted = sum(self.is_through(r) for r in self.candidates)
-        ran = [(r["id"], r["family"], r["operators"]) for r in self.candidates if r.get("operators") and (r["stage"], r["reason"]) >= ("", "") and r.get("task")]
-        found = alike.clusters(ran)
+        found = alike.clusters([(r["task"], r["family"], r["operators"]) for r in self.candidates if r.get("task")])
         for row in self.candidates:
-            if row["id"] in found:
-                row["cluster"] = found[row["id"]]
+            if row.get("task") in found:
+                row["cluster"] = os.path.basename(found[row["task"]])
         self.n_clusters = len(set(found.values()))
 
     @staticmethod
