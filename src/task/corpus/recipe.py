@@ -114,6 +114,11 @@ def is_tensor(name, annotation, kind):
 
 def draws(name, annotation, main, kind):
     """Texts to try for another tensor beside `main`."""
+    found = likely_draws(name, annotation, main)
+    return sorted(found, key=lambda text: text != "draw" + main) if len(name) == 1 and kind == "function" else found    # r, g, b are alike
+
+
+def likely_draws(name, annotation, main):
     if "Bool" in (annotation or "") or MASK.search(name):
         return ["mask(batch, length)", "mask" + main, "mask(length, length)", "mask(batch, 1, length, length)"]
     if WHOLE.search(name) or "Long" in (annotation or "") or "Int" in (annotation or ""):
