@@ -154,8 +154,25 @@ def in_child(job, folder):
     os.close(write_end)
     text, late = answer_of(read_end, child)
     if text:
-        return json.loads(text)
+        return answered(text)
     return {"stage": "runs", "reason": "not done in time" if late else "its code ended the process", "detail": f"{SECONDS} s" if late else ""}
+
+
+ANSWER = {"stage": str, "reason": (str, type(None)), "detail": str, "given": dict, "made": dict, "operators": list, "family": str, "shapes": int, "hidden": int,
+          "naive": bool, "oracle": str, "notes": list}
+
+
+def answered(text):
+    """A candidate's code shares its process with what answers, so an answer is only what it may be."""
+    try:
+        row = json.loads(text)
+        fits = row["stage"] in ("runs", "kept", "imported") and all(isinstance(v, ANSWER[k]) for k, v in row.items()) and (row["reason"] or row["stage"] == "imported")
+        words = [*row.get("operators", ()), *row.get("notes", ())]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        fits, words = False, []
+    if fits and all(isinstance(w, str) for w in words):
+        return row
+    return {"stage": "runs", "reason": "its code answers for itself", "detail": text[:200].decode(errors="replace")}
 
 
 def answer_of(read_end, child):
