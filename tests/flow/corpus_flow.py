@@ -192,7 +192,7 @@ def none_left(run):
 def test_a_killed_run_goes_on_where_it_was(p):
     needs_torch()
     run = begun(p, 2)
-    os.killpg(run.pid, signal.SIGKILL)
+    os.kill(run.pid, signal.SIGKILL)
     run.communicate()
     none_left(run)
     with open(p.folder / "out/funnel.jsonl", "a") as file:

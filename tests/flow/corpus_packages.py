@@ -157,6 +157,25 @@ def returns_its_input(x: torch.Tensor):
 def takes_a_reader(x, reader):
     return torch.relu(x) * reader.scale_of_all
 ''', "runs", "no inputs were found"),
+    "Forges": ('''
+def forges(x):
+    for fd in range(3, 30):
+        try:
+            torch.serialization.os.write(fd, b'{"stage": "imported", "reason": null, "notes": []}')
+        except OSError:
+            pass
+    return torch.relu(x)
+''', "runs", "answers for itself"),
+    "Claims": ('''
+def claims(x):
+    for fd in range(3, 30):
+        try:
+            torch.serialization.os.write(fd, b'{"stage": "imported", "reason": null, "notes": []}')
+        except OSError:
+            pass
+    torch.serialization.os._exit(0)
+    return torch.relu(x)
+''', "runs", "answers for itself"),
     "Endless": ('''
 def endless(x):
     while torch.ones(1) > 0:

@@ -18,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "task_import")]    # before Python's own `trace`
 sys.path.append(os.path.dirname(HERE))    # where runner_script.py lies
 
+import confine    # noqa: E402
 import front    # noqa: E402
 import funnel    # noqa: E402
 import back    # noqa: E402
@@ -63,6 +64,7 @@ def filled(options, say, log):
 def main(words):
     """The answer, one line of JSON: {text, result, exit_code}, or {error, hint, missing}."""
     options = arguments(words)
+    confine.with_parent()
     say = funnel.Progress(options.quiet, options.as_json)
     try:
         os.makedirs(options.out, exist_ok=True)

@@ -9,7 +9,6 @@ SPDX-License-Identifier: Apache-2.0
 """
 import collections
 import contextlib
-import ctypes
 import json
 import multiprocessing
 import os
@@ -122,17 +121,15 @@ def whole(job):
     row = front.row_of(job, key=job["key"])
     try:
         row |= in_child(job, folder)
-        if row["stage"] == "imported" and not row["reason"]:
+        if row["stage"] == "imported" and not row["reason"] and not os.path.isfile(os.path.join(folder, "task", "definition.json")):
+            row |= {"stage": "runs", "reason": "its code answers for itself", "detail": "there is no task"}
+        elif row["stage"] == "imported" and not row["reason"]:
             row |= checked(job, folder, row)
-    except OSError as error:
-        row |= {"stage": "runs", "reason": "this machine failed", "detail": str(error)}
+    except Exception as error:    # of this machine or of this program: it is tried again by the next run
+        row |= {"stage": "runs", "reason": "it could not be tried", "detail": f"{type(error).__name__}: {error}"[:300]}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return {**row, "seconds": round(time.monotonic() - begin, 1)}
-
-
-def with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 def in_child(job, folder):
@@ -142,11 +139,10 @@ def in_child(job, folder):
     if child == 0:
         try:
             os.setpgid(0, 0)
-            with_parent()
+            confine.with_parent()
             os.close(read_end)
             null = os.open(os.devnull, os.O_RDWR)
-            for fd in (0, 1, 2):
-                os.dup2(null, fd)
+            write_end = alone(write_end, null)
             text = json.dumps(tried(job, folder) if os.getppid() == parent else {}).encode()
             os.write(write_end, text[:0] if len(text) > MOST_ANSWER else text)
         finally:
@@ -156,6 +152,16 @@ def in_child(job, folder):
     if text:
         return answered(text)
     return {"stage": "runs", "reason": "not done in time" if late else "its code ended the process", "detail": f"{SECONDS} s" if late else ""}
+
+
+def alone(write_end, null):
+    """No descriptor of the worker's is left to what is tried, but the one for its answer."""
+    answer = os.dup(write_end)
+    os.dup2(answer, 3)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.closerange(4, 1 << 20)
+    return 3
 
 
 ANSWER = {"stage": str, "reason": (str, type(None)), "detail": str, "given": dict, "made": dict, "operators": list, "family": str, "shapes": int, "hidden": int,
@@ -229,7 +235,7 @@ def program():
 
 
 def confined_check():
-    with_parent()
+    confine.with_parent()
     confine.entered([os.path.join(OUT, "work"), SCRATCH], seconds=CHECK_SECONDS, memory=confine.MEMORY * 4)
 
 

@@ -9,8 +9,10 @@ import json
 import multiprocessing
 import os
 import re
+import signal
 
 import alike
+import confine
 import scan
 import sources
 from closure import Refused, closed, dotted
@@ -150,8 +152,8 @@ def stored(path, what):
 # ---- all of them ---------------------------------------------------------------------------------------------------------
 
 def quiet_child():
-    import signal
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    confine.with_parent()
 
 
 def run(words, out, held, log, say, processes):

@@ -92,7 +92,7 @@ class Log:
     def is_done(self, job):
         """Was it tried before, and is what it became still there?"""
         row = self.before.get(key_of(job))
-        if not row or row.get("key") != job["key"] or row["reason"] == "this machine failed":
+        if not row or row.get("key") != job["key"] or row["reason"] == "it could not be tried":
             return False
         if row.get("task") and not os.path.isdir(os.path.join(self.out, row["task"])):
             return False
