@@ -21,7 +21,7 @@ FORBIDDEN = {"open": "opens files", "exec": "runs text", "eval": "runs text", "c
 FILES = {"torch.load": "needs weights or files", "torch.save": "writes files", "torch.hub": "needs weights or files", "load_state_dict_from_url": "needs weights or files",
          "from_pretrained": "needs weights or files", "hf_hub_download": "needs weights or files", "load_url": "needs weights or files",
          "torch.distributed": "needs several processes", "torch.ops.load_library": "loads a library", "torch.utils.cpp_extension": "builds an extension",
-         "torch.classes": "loads a library", "torch.from_file": "needs weights or files", "torch.multiprocessing": "needs several processes"}
+         "torch.from_file": "needs weights or files", "torch.multiprocessing": "needs several processes"}
 DROPPED = {"script", "compile", "export", "ignore", "inference_mode", "no_grad", "register_notrace_module", "register_notrace_function", "register_model", "custom_fwd",
            "custom_bwd", "overload", "wrap", "use_kernel_forward_from_hub", "use_kernel_func_from_hub", "use_kernelized_func", "maybe_allow_in_graph", "deprecated",
            "add_start_docstrings", "add_start_docstrings_to_model_forward", "replace_return_docstrings", "auto_docstring", "compatibility", "register_to_config",
