@@ -207,12 +207,12 @@ def tried(job, folder):
     row = trial.taken(job, folder)
     if row["reason"]:
         return row
-    operators = row.pop("operators")
+    operators, place = row.pop("operators"), row.pop("problem")
     row |= {"operators": operators[:80], "family": alike.family(operators)}
     held = front.is_held(HELD, *set(operators), row["family"])
     if held:
         return {**row, "stage": "kept", "reason": "held out", "detail": f"it runs {held}"}
-    answer = trial.imported(row.pop("problem"), job, operators, os.path.join(folder, "task"))
+    answer = trial.imported(place, job, operators, os.path.join(folder, "task"))
     if answer["error"]:
         return {**row, "stage": "imported", "reason": reason_of(answer["error"]), "detail": answer["error"][:300]}
     return {**row, "stage": "imported", "reason": None, "shapes": answer["shapes"], "hidden": answer["hidden"], "naive": answer["naive"],
