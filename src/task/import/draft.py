@@ -10,6 +10,7 @@ import re
 from draft_elementwise import BINARY, SAME, UNARY, Elementwise
 from draft_formula import C_TYPES, Value, atom, c_text, kind_of, linear, number, times
 from draft_reductions import Reductions
+from draft_resampling import Resampling
 from trace import NoDraft, Recording, Ref, Several, Text
 from draft_views import Views
 from draft_windows import Windows
@@ -25,7 +26,7 @@ HELPERS = {
 }
 
 
-class Draft(Elementwise, Views, Reductions, Windows):
+class Draft(Elementwise, Views, Reductions, Windows, Resampling):
     def __init__(self, trace, inputs, outputs, real):
         self.trace, self.real = trace, real
         self.lines, self.sizes, self.values, self.n, self.depth = [], {"real": [], "int64_t": []}, {}, 0, 1
@@ -55,13 +56,15 @@ class Draft(Elementwise, Views, Reductions, Windows):
             self.put(f"for (int64_t {prefix}{d} = 0; {prefix}{d} < {size}; {prefix}{d}++) {{")
             self.depth += 1
             index.append(f"{prefix}{d}")
+        if set(index) <= {"0"}:    # a block all the same: what is declared in it is its own
+            self.put("{")
+            self.depth += 1
         return index
 
     def end(self, index):
-        for i in index:
-            if i != "0":
-                self.depth -= 1
-                self.put("}")
+        for _ in [i for i in index if i != "0"] or [None]:
+            self.depth -= 1
+            self.put("}")
 
     def buffer(self, shape, kind, dtype):
         name = f"b{self.n}"

@@ -62,6 +62,8 @@ def checked(p, make, text, args, values_of):
             said = compared(p, make, text, args, values_of)
         except NoDraft as reason:
             said = f"!{reason}"
+        except BaseException as error:    # else this child would go on as if it were its parent
+            said = f"!what was drafted cannot be tried: {type(error).__name__}"
         os.write(write_end, f"={said}".encode()[:4000])
         os._exit(0)
     os.close(write_end)

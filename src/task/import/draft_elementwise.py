@@ -11,13 +11,18 @@ UNARY = {
     "expm1": "expm1({x})", "log2": "log2({x})", "exp2": "exp2({x})", "silu": "({x} * sigmoid({x}))", "mish": "({x} * tanh(softplus({x})))",
     "hardswish": "({x} * fmin(fmax({x} + 3, 0), 6) / 6)", "hardsigmoid": "(fmin(fmax({x} + 3, 0), 6) / 6)", "log_sigmoid_forward": "(-softplus(-{x}))",
     "sign": "(({x} > 0) - ({x} < 0))", "isnan": "({x} != {x})", "logical_not": "(!{x})", "erfc": "erfc({x})", "atan": "atan({x})", "bitwise_not": "(~{x})",
+    **{f: f + "({x})" for f in ("tan", "sinh", "cosh", "log10", "lgamma")}, "sgn": "(({x} > 0) - ({x} < 0))", "frac": "({x} - trunc({x}))",
+    "arcsin": "asin({x})", "asin": "asin({x})", "acos": "acos({x})", "asinh": "asinh({x})", "acosh": "acosh({x})", "atanh": "atanh({x})",
+    "isinf": "(fabs({x}) == INFINITY)", "sinc": "({x} == 0 ? 1 : sin(3.141592653589793 * {x}) / (3.141592653589793 * {x}))",
 }
 BINARY = {
     "mul": "({x} * {y})", "maximum": "({x} > {y} ? {x} : {y})", "minimum": "({x} < {y} ? {x} : {y})", "eq": "({x} == {y})", "ne": "({x} != {y})",
     "lt": "({x} < {y})", "le": "({x} <= {y})", "gt": "({x} > {y})", "ge": "({x} >= {y})", "logical_and": "({x} && {y})", "logical_or": "({x} || {y})",
     "bitwise_and": "({x} & {y})", "bitwise_or": "({x} | {y})", "bitwise_xor": "({x} ^ {y})", "fmod": "fmod({x}, {y})", "atan2": "atan2({x}, {y})",
     "bitwise_left_shift": "({x} << {y})", "__lshift__": "({x} << {y})", "__rshift__": "({x} >> {y})", "bitwise_right_shift": "({x} >> {y})",
-    "__and__": "({x} & {y})", "__or__": "({x} | {y})",
+    "__and__": "({x} & {y})", "__or__": "({x} | {y})", "fmax": "fmax({x}, {y})", "fmin": "fmin({x}, {y})", "hypot": "hypot({x}, {y})",
+    "logaddexp": "(fmax({x}, {y}) + log1p(exp(-fabs({x} - {y}))))", "xlogy": "({x} == 0 ? 0 : {x} * log({y}))", "copysign": "copysign({x}, {y})",
+    "logical_xor": "(!{x} != !{y})", "heaviside": "({x} > 0 ? 1 : {x} == 0 ? {y} : 0)",
 }
 SAME = ("clone", "alias", "detach", "lift_fresh", "lift_fresh_copy", "contiguous", "_reshape_alias_same", "dropout", "positive")
 
@@ -81,6 +86,30 @@ class Elementwise:
 
     def op_threshold(self, g, outs):
         return self.each("({x} > %s ? {x} : %s)" % (number(g["threshold"]), number(g["value"])), [g["self"]], outs[0])
+
+    def op_logit(self, g, outs):
+        eps, text = g.get("eps"), "{x}"
+        if eps is not None:
+            text = f"fmin(fmax({{x}}, {number(eps)}), 1 - {number(eps)})"
+        return self.each(f"log({text} / (1 - {text}))", [g["self"]], outs[0])
+
+    def op_nan_to_num(self, g, outs):
+        most = {"float64": "1.7976931348623157e308"}.get(outs[0].dtype, "3.4028234663852886e38")
+        nan, high, low = (number(g[k]) if g.get(k) is not None else text for k, text in (("nan", "0"), ("posinf", most), ("neginf", "-" + most)))
+        return self.each("({x} != {x} ? %s : {x} == INFINITY ? %s : {x} == -INFINITY ? %s : {x})" % (nan, high, low), [g["self"]], outs[0])
+
+    def op_addcdiv(self, g, outs):
+        return self.each("({x} + %s * {y} / {z})" % number(g.get("value", 1)), [g["self"], g["tensor1"], g["tensor2"]], outs[0])
+
+    def op_hardshrink(self, g, outs):
+        return self.each("(fabs({x}) <= %s ? 0 : {x})" % number(g.get("lambd", 0.5)), [g["self"]], outs[0])
+
+    def op_softshrink(self, g, outs):
+        k = number(g.get("lambd", 0.5))
+        return self.each("({x} > %s ? {x} - %s : {x} < -%s ? {x} + %s : 0)" % (k, k, k, k), [g["self"]], outs[0])
+
+    def op_prelu_kernel(self, g, outs):
+        return self.each("({x} > 0 ? {x} : {y} * {x})", [g["self"], g["weight"]], outs[0])
 
     def op_where(self, g, outs):
         return self.each("({x} ? {y} : {z})", [g["condition"], g["self"], g["other"]], outs[0])

@@ -68,6 +68,12 @@ class Reductions:
     def op_all(self, g, outs):
         return self.reduced(g, outs[0], "1", "if (!{v}) {a} = 0;", kind="int64_t")
 
+    def op_count_nonzero(self, g, outs):
+        return self.reduced(g, outs[0], "0", "{a} += {v} != 0;", kind="int64_t")
+
+    def op_aminmax(self, g, outs):
+        return [self.op_amin(g, outs[:1]), self.op_amax(g, outs[1:])]
+
     def place(self, g, out, sign):
         """Where the first extreme value is."""
         v = self.stored(self.of(g["self"]))
@@ -134,6 +140,8 @@ class Reductions:
             return self.reduced(g, outs[0], "0", "{a} += {v} * {v};", "sqrt({a})")
         if p == 1:
             return self.reduced(g, outs[0], "0", "{a} += fabs({v});")
+        if p == float("inf"):
+            return self.reduced(g, outs[0], "0", "if (fabs({v}) > {a}) {a} = fabs({v});")
         raise NoDraft(f"a norm of order {p}")
 
     op_norm = op_linalg_vector_norm

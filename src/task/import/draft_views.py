@@ -75,7 +75,47 @@ class Views:
             begin.append(shape[d])
         return parts
 
-    op_split_with_sizes = op_split
+    op_split_with_sizes = op_unsafe_split = op_unsafe_split_with_sizes = op_split
+
+    def op_glu(self, g, outs):
+        v, half = self.stored(self.of(g["self"])), self.shape(outs[0])
+        d = self.axis(g.get("dim", -1), len(v.shape))
+        other = self.moved(v, half, d, lambda i: f"({i} + {half[d]})")
+        return self.formula(half, v.kind, lambda i: f"({v.at(i)} * sigmoid({other.at(i)}))", v.dtype)
+
+    def op_diagonal(self, g, outs):
+        v, offset = self.of(g["self"]), g.get("offset", 0)
+        a, b = (self.axis(g.get(k, n), len(v.shape)) for n, k in enumerate(("dim1", "dim2")))
+        if isinstance(offset, Text):
+            raise NoDraft("a diagonal that depends on sizes")
+        def at(i):
+            rest = iter(i[:-1])
+            down, right = f"({i[-1]} + {max(0, -offset)})", f"({i[-1]} + {max(0, offset)})"
+            return v.at([down if k == a else right if k == b else next(rest) for k in range(len(v.shape))])
+        return Value(self.shape(outs[0]), v.kind, at, v.dtype)
+
+    op_diagonal_copy = op_linalg_diagonal = op_diagonal
+
+    def op_roll(self, g, outs):
+        v = self.of(g["self"])
+        if not g.get("dims"):
+            raise NoDraft("a roll of all elements")
+        shifts = {self.axis(d, len(v.shape)): c_text(s) if isinstance(s, Text) else str(s) for s, d in zip(g["shifts"], g["dims"])}
+        return self.formula(v.shape, v.kind, lambda i: v.at([f"mod({x} - ({shifts[k]}), {v.shape[k]})" if k in shifts else x for k, x in enumerate(i)]), v.dtype)
+
+    def op_pixel_shuffle(self, g, outs):
+        v, r, n = self.of(g["self"]), g["upscale_factor"], len(outs[0].shape)
+        def at(i):
+            c, y, x = i[n - 3], i[n - 2], i[n - 1]
+            return v.at([*i[:n - 3], f"(({c}) * {r * r} + ({y}) % {r} * {r} + ({x}) % {r})", f"(({y}) / {r})", f"(({x}) / {r})"])
+        return self.formula(self.shape(outs[0]), v.kind, at, v.dtype)
+
+    def op_pixel_unshuffle(self, g, outs):
+        v, r, n = self.of(g["self"]), g["downscale_factor"], len(outs[0].shape)
+        def at(i):
+            c, y, x = i[n - 3], i[n - 2], i[n - 1]
+            return v.at([*i[:n - 3], f"(({c}) / {r * r})", f"(({y}) * {r} + ({c}) % {r * r} / {r})", f"(({x}) * {r} + ({c}) % {r})"])
+        return self.formula(self.shape(outs[0]), v.kind, at, v.dtype)
 
     def op_unbind(self, g, outs):
         v = self.of(g["self"])

@@ -70,17 +70,18 @@ class Search:
         return found
 
     def hidden(self, tiny, probes, most=4):
-        """Odd shapes at which a wrong answer is seen to be wrong."""
+        """Odd shapes, and one with a size of 1, at which a wrong answer is seen to be wrong."""
         names = list(probes)
         half = len(names) // 2
         groups = [names, names[:half], names[half:]] + [[n] for n in names]
         shapes = [{**tiny, **{n: probes[n] for n in group}} for group in groups if group]
-        shapes += [{**tiny, names[0]: 1}] if names else []
+        edge = [{**tiny, n: 1} for n in names if tiny[n] > 1][:2]
         good = []
-        for shape in shapes:
+        for shape in edge + shapes:
             if shape not in good and shape != tiny and self.look(shape) and key_of(shape) not in self.dull:
                 good.append(shape)
-        return good[:most]
+        odd, ones = [s for s in good if s not in edge], [s for s in good if s in edge][:1]
+        return odd[:most - len(ones)] + ones
 
 
 # ---- what a size is made of -------------------------------------------------------------------------------

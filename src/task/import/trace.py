@@ -55,6 +55,10 @@ class Recording:
         me = self
 
         class Mode(TorchDispatchMode):
+            @classmethod
+            def _should_skip_dynamo(cls):    # else torch imports its compiler at the first call, while names of it are replaced
+                return False
+
             def __torch_dispatch__(self, operator, _types, args=(), kwargs=None):
                 name = operator._schema.name.split("::")[-1]
                 if len(me.ops) >= MOST_OPERATORS:
