@@ -12,7 +12,7 @@ import re
 from declared import BYTES, Declared
 from problem import Refused, Script, dtype_name, torch_or_refuse
 
-TITLE, NEEDS_TORCH = "a Python function", True
+TITLE = "a Python function"
 
 
 def is_one(source):
