@@ -187,6 +187,82 @@ def test_python_says_what_a_function_takes(p):
     assert len(said) == 6 and "missing a required argument" in said[5], done
 
 
+DECORATED = """import klineage
+import torch
+
+
+@klineage.optimize
+def scaled(x, s):
+    calls.append(1)
+    return torch.relu(x) * s
+
+
+calls = []
+"""
+STAND_IN = """class Refused(ValueError): pass
+def scaled(x, s):
+    if x.shape[0] > 4: raise Refused(3, "not checked there")
+    return "the kernel"
+"""
+
+
+def torch_python(p, least=(1, 0)):
+    chosen = os.environ.get("KLINEAGE_PYTHON") or sys.executable
+    asked = "import re, torch; print(*re.findall(r'\\d+', torch.__version__)[:2])"
+    said = subprocess.run([chosen, "-c", asked], capture_output=True, text=True).stdout.split()
+    if tuple(map(int, said)) < least or not said:
+        raise flow.Skip(f"no Python with torch {'.'.join(map(str, least))} in KLINEAGE_PYTHON")
+    return chosen
+
+
+def used(p, chosen, text):
+    (p.folder / "ops.py").write_text(DECORATED)
+    env = {**p.env, "PYTHONPATH": str(p.source / "python"), "KLINEAGE_PROGRAM": p.program, "KLINEAGE_PYTHON": chosen}
+    done = subprocess.run([chosen, "-B", "-c", "import klineage, ops, torch\nf = ops.scaled\n" + text], env=env, cwd=p.folder, capture_output=True, text=True,
+                          timeout=250)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_decorated_function_is_itself_until_there_is_a_kernel(p):
+    chosen = torch_python(p)
+    said = used(p, chosen, "print(f.folder)\nx, s = torch.ones(4, 2), torch.ones(2)\nprint(f(x, s).sum().item(), len(ops.calls), f.kernel, f.__name__)")
+    assert said[1] == "8.0 1 None scaled", said
+    export = pathlib.Path(said[0]) / "export"    # a package with the face that `export --as torch` gives
+    (export / "scaled").mkdir(parents=True)
+    (export / "scaled/__init__.py").write_text(STAND_IN)
+    (export / "provenance.json").write_text('{"name": "scaled"}')
+    said = used(p, chosen, "x, s = torch.ones(4, 2), torch.ones(2)\nprint(f(x, s), f(x, s), len(ops.calls))\n"
+                           "print(f(torch.ones(8, 2), s).sum().item(), f(x=x, s=s).sum().item(), f(x.requires_grad_(), s).requires_grad, len(ops.calls))")
+    assert said == ["the kernel the kernel 0", "16.0 8.0 True 3"], said
+    changed = DECORATED.replace("* s", "- s")
+    said = used(p, chosen, f"open('ops2.py', 'w').write({changed!r})\nimport ops2\nprint(ops2.scaled(torch.ones(4, 2), torch.ones(2)).sum().item())")
+    assert said == ["0.0"], "a kernel of another text was taken"
+
+
+@alone
+def test_a_decorated_function_is_optimized_by_an_explicit_call(p):
+    chosen = torch_python(p)
+    said = used(p, chosen, "x, s = torch.ones(64, 32), torch.ones(32)\n"
+                           "said = f.optimize((x, s), model='mutate:1', policy='generate', max_steps=1, quick=True)\n"
+                           "print(said['schema'], said['tracks'][0]['call'] == 'faster', f.found is not None, ops.calls)")
+    schema, faster, found, calls = said[-1].split(" ", 3)
+    assert schema == "klineage/optimized" and faster == found and calls == "[]", said
+
+
+def test_a_decorated_function_calls_what_was_exported(p):
+    chosen = torch_python(p, (2, 4))
+    folder = pathlib.Path(used(p, chosen, "print(f.folder)")[0])
+    env = {"KLINEAGE_PYTHON": chosen}
+    plain = p.write("plain.py", "import torch\ndef scaled(x, s):\n    return torch.relu(x) * s\n")
+    p.run("task", "import", f"{plain}:scaled", "--inputs", "x: float32[a=64,b=32], s: float32[b]", "--out", "task", env=env, limit=200).is_("ok")
+    p.run("gate", "task", "task/naive.c", "--check-only", env=env, limit=200).is_("ok")
+    p.run("export", "task/naive.c", "--task", "task", "--as", "torch", "--out", folder / "export", env=env).is_("ok")
+    said = used(p, chosen, "x, s = torch.randn(64, 32), torch.randn(32)\nprint(torch.allclose(f(x, s), torch.relu(x) * s), ops.calls, f.kernel is not None)\n"
+                           "print(f(x.double(), s.double()).dtype, len(ops.calls))")
+    assert said == ["True [] True", "torch.float64 1"], said
+
+
 def test_long_a_wheel_gates_a_kernel_in_an_empty_environment(p):
     made = subprocess.run(["./run", "wheel"], cwd=p.source, capture_output=True, text=True, timeout=280)
     if made.returncode:
