@@ -30,10 +30,10 @@ def python(p, package="mcp"):
     raise flow.Skip(f"no package {package}: ./run setup agents")
 
 
-def ask(p, *calls, client="mcp", where="stdio"):
+def ask(p, *calls, client="mcp", where="stdio", limit=120):
     """What each call came back with."""
     chosen = python(p)
-    done = subprocess.run([python(p, client), "-B", str(AGENT), client, where, p.program], input=json.dumps(calls), text=True, timeout=120,
+    done = subprocess.run([python(p, client), "-B", str(AGENT), client, where, p.program], input=json.dumps(calls), text=True, timeout=limit,
                           env={**p.env, "KLINEAGE_PYTHON": chosen}, cwd=p.folder, capture_output=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -49,6 +49,23 @@ def test_every_command_is_a_tool_and_tasks_are_resources_for_both_clients(p):
         assert gate["properties"]["require_assurance"]["enum"] == ["A", "B"], gate
         assert tools["kernel_facts"]["properties"]["task"]["type"] == "string", tools["kernel_facts"]
         assert "klineage://task/gemm" in uris and json.loads(task)["name"] == "gemm", (uris, task)
+
+
+def test_each_revision_of_the_protocol_is_spoken(p):
+    assert [ask(p, ["revision"], client=client) for client in CLIENTS] == [["2026-07-28"], ["2025-11-25"]]
+    for asked, said in (("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25"), ("1999-01-01", "2025-11-25")):    # unknown: the newest that begins so
+        begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                 "params": {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}}
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "task_show", "arguments": {"task": "gemm"}}}
+        server = subprocess.Popen([p.program, "serve", "--mcp"], env={**p.env, "KLINEAGE_PYTHON": python(p)}, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in (begin, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call):
+            server.stdin.write(json.dumps(line) + "\n")
+        server.stdin.flush()
+        first, second = json.loads(server.stdout.readline()), json.loads(server.stdout.readline())
+        server.stdin.close()
+        assert server.wait(30) == 0 and first["result"]["protocolVersion"] == said, first
+        assert second["result"]["structuredContent"]["name"] == "gemm", second
 
 
 @alone
@@ -118,10 +135,21 @@ def test_over_http_for_several_clients(p):
 
 @alone
 def test_a_client_makes_a_kernel_faster(p):
-    found, = ask(p, ["call", "optimize", {"task": "gemm", "kernel": p.naive, "workload": "M=96,N=96,K=96", "model": "builtin", "quick": True,
-                                          "max_steps": 2, "policy": "generate", "out": str(p.folder / "best.c")}])
-    assert not found["error"], found
-    assert found["json"]["schema"].startswith("klineage/"), found["json"]
+    """From a task's page to a kernel in a file, with nothing but tools: the model is one that needs no key."""
+    for client in CLIENTS:
+        best, shape = str(p.folder / f"{client}.c"), {"workload": "M=96,N=96,K=96", "quick": True}
+        tasks, facts, found, = ask(
+            p, ["call", "task_list", {}], ["call", "kernel_facts", {"kernel": p.naive, "task": "gemm"}],
+            ["call", "optimize", {"task": "gemm", "kernel": p.naive, "model": "mutate:1", "max_steps": 3, "policy": "generate", "out": best, **shape}],
+            client=client, limit=250)
+        assert "gemm" in tasks["text"] and not facts["error"], (tasks, facts)
+        assert not found["error"] and found["json"]["schema"] == "klineage/optimized", found
+        track, = found["json"]["tracks"]
+        assert track["proposals"] == 3 and track["spent_microusd"] == 0 and found["progress"], found
+        verdict, report = ask(p, ["call", "gate", {"task": "gemm", "kernel": best, "check_only": True, **shape}],
+                              ["call", "report", {"run": [found["json"]["run"]], "out": f"{best}.html"}], client=client)
+        assert verdict["json"]["outcome"] == "pass" and verdict["json"]["kernel"]["path"] == best, verdict
+        assert not report["error"] and (p.folder / f"{client}.c.html").stat().st_size > 10000, report
 
 
 def test_mistakes_at_the_shell(p):

@@ -97,6 +97,15 @@ def shown(script, names):
     return sizes, inputs, scalars
 
 
+def parameters(function):
+    """Names of what it can be given; None: it does not say."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except ValueError:
+        return None
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
 def read(place, spoken_inputs):
     torch_or_refuse("a Python function")
     text = text_of(place)
@@ -104,8 +113,9 @@ def read(place, spoken_inputs):
         script = Script(text)
     except (ImportError, AttributeError) as error:
         raise Refused(f"{place}: {error}") from None
-    names = [n for n, p in inspect.signature(script.space["run"]).parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    sizes, inputs, scalars = spoken(spoken_inputs) if spoken_inputs else shown(script, names)
+    names = parameters(script.space["run"])
+    sizes, inputs, scalars = spoken(spoken_inputs) if spoken_inputs else shown(script, names or [])
+    names = list(inputs) if names is None else names    # a function in C does not say its own
     unknown = [n for n in inputs if n not in names]
     if unknown:
         raise Refused(f"the function has no parameter `{unknown[0]}`; it has {', '.join(names) or 'none'}")
