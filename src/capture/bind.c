@@ -5,8 +5,8 @@
  *   name   = a tensor, an axis, or "scratch" (memory that is poisoned), "zero" (that is cleared),
  *            "value" (no pointer at all: its bytes stay)
  *   place  = ARGUMENT [ "@" BYTE ]          from 0; a byte inside a struct that is passed by value
- *          | "0x" HEX                       where the program had it: every argument with that address
- *          | "rest"                         of scratch and zero: whatever has no name of its own
+ *          | "0x" HEX                       where the program had it: every argument with that
+ * address | "rest"                         of scratch and zero: whatever has no name of its own
  *
  * A pointer that equals one that was bound is the same tensor; any other must be named, since what
  * it points to is the program's secret.  What the file can say of a launch it must say in full: a
@@ -33,7 +33,7 @@ typedef struct {
     kl_error *error;
     const json_t *launch;
     bound_place bound[MOST_BOUND];
-    bound_place rest; /* without a name: every pointer must have one */
+    bound_place rest;                      /* without a name: every pointer must have one */
     const json_t *buffers[KL_MAX_BUFFERS]; /* the memory that each stands for; borrowed */
     int n_bound, n_buffers, n_maps;
     kl_buf head, args; /* directives before the launch; its arguments */
@@ -113,8 +113,7 @@ static kl_err parse_arg(binder *x, kl_str part) {
     bound_place p = {0};
     const char *equals = memchr(part.ptr, '=', part.len);
     const size_t n = equals ? (size_t)(equals - part.ptr) : part.len;
-    const kl_str place =
-        equals ? kl_str_trim((kl_str){equals + 1, part.len - n - 1}) : (kl_str){0};
+    const kl_str place = equals ? kl_str_trim((kl_str){equals + 1, part.len - n - 1}) : (kl_str){0};
     p.name = kl_str_trim((kl_str){part.ptr, n});
     if (kl_str_eq(place, KL_S("rest")) &&
         (kl_str_eq(p.name, KL_S("scratch")) || kl_str_eq(p.name, KL_S("zero")))) {
@@ -223,8 +222,8 @@ static kl_err add_buffer(binder *x, bool joined, const bound_place *p, const jso
     int n = 0;
     while (n < x->n_buffers && !same_place(x->buffers[n], place)) n++;
     if (n == KL_MAX_BUFFERS)
-        return kl_fail(x->error, KL_ELIMIT, "--args", "more than %d pieces of memory beside tensors",
-                       KL_MAX_BUFFERS);
+        return kl_fail(x->error, KL_ELIMIT, "--args",
+                       "more than %d pieces of memory beside tensors", KL_MAX_BUFFERS);
     if (n == x->n_buffers) {
         x->buffers[x->n_buffers++] = place;
         kl_buf_printf(&x->head, "//! buffer scratch_%d: u8[%lld]%s\n", n,
