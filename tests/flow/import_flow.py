@@ -115,6 +115,8 @@ def test_functions_of_a_package_that_are_no_python(p):
     answer = imported(p, "torch:matmul", "out", "--inputs", "input: float32[M=64,K=48], other: float32[K,N=32]", "--json").is_("ok").json()
     assert answer["problems"][0]["naive"] and answer["problems"][0]["oracle"] == "float64", answer
     p.run("gate", "out", "out/naive.c", "--check-only", limit=100).is_("ok")
+    imported(p, "torch.nn.functional:relu", "relu", "--inputs", "input: float32[M=64,N=48]").is_("ok")    # its `inplace` is no place for a result
+    p.run("gate", "relu", "relu/naive.c", "--check-only", limit=100).is_("ok")
     imported(p, "torch:matmul", "none").is_("refused", "what does it take?")
 
 

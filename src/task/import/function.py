@@ -106,6 +106,12 @@ def parameters(function):
     return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
 
 
+def of_these(text, names):
+    """The same reference with no other parameters: one more would be taken for the place of a result (destination passing)."""
+    given = ", ".join(f"{n}={n}" for n in names)
+    return f"{text}\n\nwhole = run\n\n\ndef run({', '.join(names)}):\n    return whole({given})\n"
+
+
 def read(place, spoken_inputs):
     torch_or_refuse("a Python function")
     text = text_of(place)
@@ -120,6 +126,8 @@ def read(place, spoken_inputs):
     if unknown:
         raise Refused(f"the function has no parameter `{unknown[0]}`; it has {', '.join(names) or 'none'}")
     said = inspect.getdoc(script.space["run"]) or ""
+    if set(names) - set(inputs):
+        text = of_these(text, [n for n in names if n in inputs])
     axes = {n: {"type": "var"} for n in sizes}
     t = Declared({"name": name_of(place, ""), "axes": axes, "inputs": {n: inputs[n] for n in names if n in inputs}, "reference": text,
                   "description": " ".join(said.split())[:400]}, TITLE)
