@@ -5,7 +5,9 @@ Their problems are not part of this repository: KLINEAGE_COLLECTIONS names folde
 Judged means that the naive kernel that was drafted, or else a kernel that writes nothing, gets a verdict about correctness
 at every small shape: the oracle answered.  Nothing is timed.
 
-usage: bench/import_tasks.py [NAME=FOLDER...] [--klineage PROGRAM] [--every N] [--seconds N] [--json FILE]
+A name with a text file in the place of a folder is a list of functions of installed packages, as bench/functions.txt.
+
+usage: bench/import_tasks.py [NAME=FOLDER|FILE.txt...] [--klineage PROGRAM] [--every N] [--seconds N] [--json FILE]
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
@@ -31,7 +33,22 @@ def asked(command, seconds):
         return None, f"not within {seconds} s"
 
 
+def functions(program, file, out):
+    """One call each, as somebody types it."""
+    for i, line in enumerate(file.read_text().splitlines()):
+        if line.startswith("#") or not line.strip():
+            continue
+        source, _, inputs = (x.strip() for x in line.partition("|"))
+        answer, error = asked([program, "task", "import", source, "--inputs", inputs, "--out", f"{out}/{i}", "--json"], None)
+        if not answer:
+            said = json.loads(error.splitlines()[-1])
+            answer = {"problems": [{"name": source, "error": said["message"].removeprefix("not imported: ").removeprefix(f"{source}: ")}]}
+        yield from answer["problems"]
+
+
 def imported(program, folder, out):
+    if folder.endswith(".txt"):
+        return list(functions(program, pathlib.Path(folder), out))
     answer, error = asked([program, "task", "import", folder, "--out", out, "--json"], None)
     if not answer:
         sys.exit(f"{folder}: {error}")

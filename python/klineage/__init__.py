@@ -6,11 +6,12 @@
 
 Everything runs in the program `klineage`, in its sandbox, with its journal: nothing of a kernel is ever loaded
 into this process.  SPDX-License-Identifier: Apache-2.0"""
+from klineage.decorator import Optimized
 from klineage.program import Failed, command, names, run
 from klineage.records import Comparison, Verdict
 from klineage.task import Task
 
-__all__ = ["Comparison", "Failed", "Task", "Verdict", "command", "gate", "names", "optimize", "run"]
+__all__ = ["Comparison", "Failed", "Optimized", "Task", "Verdict", "command", "gate", "names", "optimize", "run"]
 
 
 def gate(task, kernel, **options):
@@ -18,8 +19,15 @@ def gate(task, kernel, **options):
     return Verdict.of(run("gate", task, kernel, **options))
 
 
-def optimize(task, **options):
-    """Makes a kernel of a task faster within a budget: `klineage optimize`.  The result is the command's JSON."""
+def optimize(task=None, *, kernels=None, **options):
+    """Makes a kernel of a task faster within a budget: `klineage optimize`.  The result is the command's JSON.
+
+    As a decorator, @klineage.optimize or @klineage.optimize(kernels=FOLDER): the function, or the kernel that was made of it before
+    (klineage.decorator); nothing is searched for when it is called."""
+    if task is None and not options:
+        return lambda function: Optimized(function, kernels)
+    if callable(task):
+        return Optimized(task, kernels)
     return run("optimize", task, **options)
 
 

@@ -23,7 +23,12 @@ class Task:
         Arguments are tensors or numbers; of a tensor only shape and data type are looked at, and sizes that are equal become
         one axis.  The file of the function is run once more in a process of its own (`klineage task import`), so what it does
         when imported happens there too.  Raises Failed where the function cannot be a task, with the reason."""
-        run("task_import", place_of(function), inputs=spoken(function, args, kwargs), out=out)
+        return cls.from_call(place_of(function), function, args, kwargs, out)
+
+    @classmethod
+    def from_call(cls, place, function, args, kwargs, out):
+        """Of the function whose text lies at FILE.py:NAME."""
+        run("task_import", place, inputs=spoken(function, args, kwargs), out=out)
         return cls(out)
 
     def gate(self, kernel, **options):

@@ -179,13 +179,24 @@ class Scripts:
                 return function(*map(home, args), **{k: home(v) for k, v in (kwargs or {}).items()})
         return Mode()
 
-    def generator(self, device="cpu"):
-        return self.torch_generator(device=self.device if torch_device_type(device) == "cuda" else device)
+    def generator(self, real):
+        """Stands for torch.Generator, which makes some for this runner's device.  A class: torch's own modules, which may be loaded
+        while it stands there, write `Generator | None`."""
+        here = self.device
+
+        class Home(type):
+            def __call__(cls, device="cpu"):
+                return real(device=here if torch_device_type(device) == "cuda" else device)
+
+            def __instancecheck__(cls, value):
+                return isinstance(value, real)
+
+        return Home("Generator", (), {})
 
     def around(self, function, arguments, keywords, wide=False):
         torch = self.torch
-        default, self.torch_generator = torch.get_default_dtype(), torch.Generator
-        torch.Generator = self.generator
+        default, torch_generator = torch.get_default_dtype(), torch.Generator
+        torch.Generator = self.generator(torch_generator)
         if wide:
             torch.set_default_dtype(torch.float64)
         try:
@@ -193,7 +204,7 @@ class Scripts:
                 return function(*arguments, **keywords)
         finally:
             torch.set_default_dtype(default)
-            torch.Generator = self.torch_generator
+            torch.Generator = torch_generator
 
     def widened(self, function):
         def wide(value):

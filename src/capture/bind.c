@@ -5,6 +5,8 @@
  *   name   = a tensor, an axis, or "scratch" (memory that is poisoned), "zero" (that is cleared),
  *            "value" (no pointer at all: its bytes stay)
  *   place  = ARGUMENT [ "@" BYTE ]          from 0; a byte inside a struct that is passed by value
+ *          | "0x" HEX                       where the program had it: every argument with that
+ * address | "rest"                         of scratch and zero: whatever has no name of its own
  *
  * A pointer that equals one that was bound is the same tensor; any other must be named, since what
  * it points to is the program's secret.  What the file can say of a launch it must say in full: a
@@ -31,6 +33,8 @@ typedef struct {
     kl_error *error;
     const json_t *launch;
     bound_place bound[MOST_BOUND];
+    bound_place rest;                      /* without a name: every pointer must have one */
+    const json_t *buffers[KL_MAX_BUFFERS]; /* the memory that each stands for; borrowed */
     int n_bound, n_buffers, n_maps;
     kl_buf head, args; /* directives before the launch; its arguments */
     size_t column;
@@ -48,6 +52,28 @@ static bool parse_place(bound_place *out, kl_str text) {
     if (end == copy) return false;
     if (*end == '@') out->byte = strtoll(end + 1, &end, 10);
     return !*end;
+}
+
+/* The first argument that holds this address; the others are found to be equal. */
+static bool find_address(bound_place *out, const json_t *launch, kl_str text) {
+    char copy[32], *end;
+    size_t i, k;
+    json_t *parameter, *o;
+    if (text.len >= sizeof copy || !kl_str_starts(text, KL_S("0x"))) return false;
+    memcpy(copy, text.ptr, text.len);
+    copy[text.len] = 0;
+    const int64_t address = (int64_t)strtoull(copy, &end, 16);
+    if (*end) return false;
+    json_array_foreach(json_object_get(launch, "parameters"), i, parameter) {
+        static const char *const kinds[] = {"pointers", "maps"};
+        for (size_t kind = 0; kind < 2; kind++)
+            json_array_foreach(json_object_get(parameter, kinds[kind]), k, o) {
+                if (kli_json_int_or(o, "address", 0) != address) continue;
+                out->argument = (int64_t)i, out->byte = kli_json_int_or(o, "at", 0);
+                return true;
+            }
+    }
+    return false;
 }
 
 static bool is_word_of_ours(kl_str s) {
@@ -68,25 +94,47 @@ static kl_err unknown_bound(binder *x, kl_str name) {
     return KL_EINVAL;
 }
 
+static kl_err no_place(binder *x, kl_str part, kl_str place) {
+    if (kl_str_starts(place, KL_S("0x"))) {
+        kl_fail(x->error, KL_EINVAL, "--args", "no argument of this launch holds the address %.*s",
+                KL_STR_ARG(place));
+        return kl_hint(x->error, "a program's addresses differ from run to run: have it print them "
+                                 "while it is captured; klineage capture DIR --launch N shows the "
+                                 "arguments");
+    }
+    kl_fail(x->error, KL_EINVAL, "--args", "'%.*s' is no NAME=ARGUMENT", KL_STR_ARG(part));
+    return kl_hint(x->error, "--args x=0,y=2,scratch=3, x=0@16 for byte 16 of a struct, x=0x7f00 "
+                             "for an address of the program, zero=rest");
+}
+
+/* One NAME=PLACE; what it says of the rest is kept apart. */
+static kl_err parse_arg(binder *x, kl_str part) {
+    const kl_task *t = x->b->task;
+    bound_place p = {0};
+    const char *equals = memchr(part.ptr, '=', part.len);
+    const size_t n = equals ? (size_t)(equals - part.ptr) : part.len;
+    const kl_str place = equals ? kl_str_trim((kl_str){equals + 1, part.len - n - 1}) : (kl_str){0};
+    p.name = kl_str_trim((kl_str){part.ptr, n});
+    if (kl_str_eq(place, KL_S("rest")) &&
+        (kl_str_eq(p.name, KL_S("scratch")) || kl_str_eq(p.name, KL_S("zero")))) {
+        x->rest = p;
+        return KL_OK;
+    }
+    if (!parse_place(&p, place) && !find_address(&p, x->launch, place))
+        return no_place(x, part, place);
+    if (kl_task_tensor(t, p.name) < 0 && kl_task_axis(t, p.name) < 0 && !is_word_of_ours(p.name))
+        return unknown_bound(x, p.name);
+    if (x->n_bound + 1 == MOST_BOUND)
+        return kl_fail(x->error, KL_ELIMIT, "--args", "more than %d names", MOST_BOUND - 1);
+    x->bound[x->n_bound++] = p;
+    return KL_OK;
+}
+
 static kl_err parse_args(binder *x) {
     kl_str rest = kl_str_of(x->b->args), part;
-    const kl_task *t = x->b->task;
-    while (kl_str_cut(&part, &rest, ',')) {
-        bound_place *p = &x->bound[x->n_bound];
-        const char *equals = memchr(part.ptr, '=', part.len);
-        const size_t n = equals ? (size_t)(equals - part.ptr) : part.len;
-        *p = (bound_place){.name = kl_str_trim((kl_str){part.ptr, n})};
-        if (!equals || !parse_place(p, kl_str_trim((kl_str){equals + 1, part.len - n - 1}))) {
-            kl_fail(x->error, KL_EINVAL, "--args", "'%.*s' is no NAME=ARGUMENT", KL_STR_ARG(part));
-            return kl_hint(x->error, "--args x=0,y=2,scratch=3, or x=0@16 for byte 16 of a struct");
-        }
-        if (kl_task_tensor(t, p->name) < 0 && kl_task_axis(t, p->name) < 0 &&
-            !is_word_of_ours(p->name))
-            return unknown_bound(x, p->name);
-        if (++x->n_bound == MOST_BOUND)
-            return kl_fail(x->error, KL_ELIMIT, "--args", "more than %d names", MOST_BOUND - 1);
-    }
-    return KL_OK;
+    kl_err err = KL_OK;
+    while (!err && kl_str_cut(&part, &rest, ',')) err = parse_arg(x, part);
+    return err;
 }
 
 static bound_place *bound_at(binder *x, int64_t argument, int64_t byte) {
@@ -151,8 +199,8 @@ static kl_err unbound(binder *x, const char *what, int64_t argument, int64_t byt
             "%s at %s reaches %lld bytes of memory, and nothing says what they are", what, at,
             (long long)(member(place, "bytes") - member(place, "offset")));
     return kl_hint(x->error,
-                   "add TENSOR=%s, scratch=%s (poisoned), zero=%s (cleared), or value=%s where it "
-                   "is no pointer",
+                   "add TENSOR=%s, scratch=%s (poisoned), zero=%s (cleared), value=%s where it is "
+                   "no pointer, or zero=rest for all that is left",
                    at, at, at, at);
 }
 
@@ -168,12 +216,20 @@ static kl_err check_room(binder *x, int tensor, const json_t *place) {
     return kl_hint(x->error, "name the shape that the program had: --workload LABEL or M=64,N=64");
 }
 
+/* The same memory is one buffer, however often it is passed. */
 static kl_err add_buffer(binder *x, bool joined, const bound_place *p, const json_t *place) {
     const bool zero = kl_str_eq(p->name, KL_S("zero"));
-    const int n = x->n_buffers++;
-    kl_buf_printf(&x->head, "//! buffer scratch_%d: u8[%lld]%s\n", n,
-                  (long long)(member(place, "bytes") - member(place, "offset")),
-                  zero ? " zero" : "");
+    int n = 0;
+    while (n < x->n_buffers && !same_place(x->buffers[n], place)) n++;
+    if (n == KL_MAX_BUFFERS)
+        return kl_fail(x->error, KL_ELIMIT, "--args",
+                       "more than %d pieces of memory beside tensors", KL_MAX_BUFFERS);
+    if (n == x->n_buffers) {
+        x->buffers[x->n_buffers++] = place;
+        kl_buf_printf(&x->head, "//! buffer scratch_%d: u8[%lld]%s\n", n,
+                      (long long)(member(place, "bytes") - member(place, "offset")),
+                      zero ? " zero" : "");
+    }
     add_piece(x, joined, "scratch_%d", n);
     return KL_OK;
 }
@@ -182,6 +238,7 @@ static kl_err add_pointer(binder *x, bool joined, int64_t argument, int64_t byte
                           const json_t *place) {
     bound_place *p = bound_at(x, argument, byte);
     if (!p) p = equal_bound(x, place);
+    if (!p && x->rest.name.len) p = &x->rest;
     if (!p) return unbound(x, "a pointer", argument, byte, place);
     p->used = true;
     const int tensor = kl_task_tensor(x->b->task, p->name);

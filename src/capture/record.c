@@ -403,9 +403,9 @@ static const encoded *map_of(const unsigned char *bytes) {
 
 static void put_pointer(line *l, const char *name, uint32_t at, const allocation *m,
                         kl_cu_ptr pointer) {
-    put(l, "%s\"at\":%u,\"allocation\":%llu,\"offset\":%llu,\"bytes\":%llu", name, at,
-        (unsigned long long)m->id, (unsigned long long)(pointer - m->data),
-        (unsigned long long)m->bytes);
+    put(l, "%s\"at\":%u,\"address\":%llu,\"allocation\":%llu,\"offset\":%llu,\"bytes\":%llu", name,
+        at, (unsigned long long)pointer, (unsigned long long)m->id,
+        (unsigned long long)(pointer - m->data), (unsigned long long)m->bytes);
 }
 
 static void put_map(line *l, uint32_t at, const encoded *e) {

@@ -82,9 +82,10 @@ static void show_place(kl_buf *out, int64_t argument, const json_t *o, bool is_m
     const long long byte = kli_json_int_or(o, "at", 0);
     (void)snprintf(at, sizeof at, byte ? "%lld@%lld" : "%lld", (long long)argument, byte);
     kl_buf_printf(
-        out, "  %-10s %s memory %lld, from byte %lld of %lld\n", at,
+        out, "  %-10s %s memory %lld, from byte %lld of %lld: 0x%llx\n", at,
         is_map ? "tensor map of" : "pointer into", (long long)kli_json_int_or(o, "allocation", 0),
-        (long long)kli_json_int_or(o, "offset", 0), (long long)kli_json_int_or(o, "bytes", 0));
+        (long long)kli_json_int_or(o, "offset", 0), (long long)kli_json_int_or(o, "bytes", 0),
+        (unsigned long long)kli_json_int_or(o, "address", 0));
 }
 
 /* Little-endian, as the device has it; a float is only guessed at where it looks like one. */

@@ -45,8 +45,22 @@ kl_err kl_store_run_list(kl_store_run **rows, size_t *n, kl_store *s, kl_arena *
     return kli_list(rows, n, s, a, &(kli_query){.table = &kli_runs, .order = KLI_NEWEST_FIRST}, e);
 }
 
+static kl_err last_run(kl_store_run *out, kl_store *s, kl_arena *a, kl_error *e) {
+    kl_store_run *rows;
+    size_t n;
+    const kl_err err = kl_store_run_list(&rows, &n, s, a, e);
+    if (err) return err;
+    if (n == 0) {
+        kl_fail(e, KL_ENOENT, s->where, "no run yet, so there is no last one");
+        return kl_hint(e, "klineage walk, lift, admit, optimize and experiment make them");
+    }
+    *out = rows[0];
+    return KL_OK;
+}
+
 kl_err kl_store_run_find(kl_store_run *out, kl_store *s, kl_arena *a, const char *prefix,
                          kl_error *e) {
+    if (strcmp(prefix, "last") == 0) return last_run(out, s, a, e); /* an id is hexadecimal */
     const kli_query q = {.table = &kli_runs,
                          .match = {{"id", KLI_BEGINS, .text = kl_str_of(prefix)}}};
     return kli_find(out, s, a, &q, "klineage run list", e);

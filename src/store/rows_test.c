@@ -240,6 +240,8 @@ static void test_store_run__a_known_id_keeps_its_row(void **state) {
     const char *prefix = kl_arena_copy(arena, (kl_str){two.id.ptr, 10}).ptr;
     assert_ok(kl_store_run_find(&found, s, arena, prefix, &e));
     assert_true(kl_str_eq(found.id, two.id));
+    assert_ok(kl_store_run_find(&found, s, arena, "last", &e));
+    assert_true(kl_str_eq(found.id, two.id));
     assert_err(KL_ENOENT, kl_store_run_find(&found, s, arena, "0000aaaa", &e));
     assert_contains(e.hint, "klineage run list");
     assert_err(KL_EINVAL, kl_store_run_find(&found, s, arena, "xyz%", &e));

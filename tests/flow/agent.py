@@ -23,6 +23,9 @@ class Mcp:
         how = StdioServerParameters(command=program, args=["serve", "--mcp"], env=dict(os.environ))
         self.client = Client(stdio_client(how) if where == "stdio" else where)
 
+    async def revision(self):
+        return self.client.protocol_version
+
     async def tools(self):
         return {t.name: t.input_schema for t in (await self.client.list_tools()).tools}
 
@@ -45,6 +48,9 @@ class FastMcp(Mcp):
         from fastmcp import Client
         from fastmcp.client.transports import StdioTransport
         self.client = Client(StdioTransport(program, ["serve", "--mcp"], env=dict(os.environ)) if where == "stdio" else where)
+
+    async def revision(self):
+        return self.client.initialize_result.protocolVersion
 
     async def tools(self):
         return {t.name: getattr(t, "input_schema", None) or t.inputSchema for t in await self.client.list_tools()}

@@ -157,6 +157,12 @@ def test_what_a_launch_is_bound_to(p):
     p.run(*bind, "0", "--args", "x=0,scratch=2").is_("ok")
     assert "//! buffer scratch_0: u8[4256]" in (p.folder / "cap.cu").read_text()
     assert "args(x, 1075838976, scratch_0, 1000)" in (p.folder / "cap.cu").read_text()
+    x, y = (hex(document(p)["launches"][0]["parameters"][i]["pointers"][0]["address"]) for i in (0, 2))
+    p.run(*bind, "0", "--args", f"x={x},y={y},s=1").is_("ok")
+    assert "args(x, s, y, 1000)" in (p.folder / "cap.cu").read_text()
+    p.run(*bind, "0", "--args", f"x={x},zero=rest").is_("ok")
+    assert "//! buffer scratch_0: u8[4256] zero" in (p.folder / "cap.cu").read_text()
+    p.run(*bind, "0", "--args", "x=0x10,zero=rest").is_("usage", "no argument of this launch holds the address 0x10", "have it print them")
     for args, said in (("x=0", "a pointer at 2 reaches 4256 bytes"), ("z=0", "has no tensor or axis 'z'"), ("x", "is no NAME=ARGUMENT"),
                        ("x=0,y=2,s=7", "there is no argument 7@0"), ("x=0,y=2,x=3", "is no pointer into memory"), ("s=0,y=2", "passed by value"),
                        ("x=0,y=2,N=1", "N is 1000 at this shape, but 1075838976 was passed")):

@@ -109,6 +109,17 @@ def test_functions(p):
             p.run("task", "check", f"out/{name}", limit=120).is_("ok", "admitted: its check rejects")
 
 
+def test_functions_of_a_package_that_are_no_python(p):
+    """They do not say what they take; --inputs does."""
+    needs_torch()
+    answer = imported(p, "torch:matmul", "out", "--inputs", "input: float32[M=64,K=48], other: float32[K,N=32]", "--json").is_("ok").json()
+    assert answer["problems"][0]["naive"] and answer["problems"][0]["oracle"] == "float64", answer
+    p.run("gate", "out", "out/naive.c", "--check-only", limit=100).is_("ok")
+    imported(p, "torch.nn.functional:relu", "relu", "--inputs", "input: float32[M=64,N=48]").is_("ok")    # its `inplace` is no place for a result
+    p.run("gate", "relu", "relu/naive.c", "--check-only", limit=100).is_("ok")
+    imported(p, "torch:matmul", "none").is_("refused", "what does it take?")
+
+
 def test_python_makes_a_task_of_a_function(p):
     needs_torch()
     files(p, "mine", {"ops.py": "import torch\n\n\ndef scaled(x, factor):\n    return torch.relu(x) * factor\n"})

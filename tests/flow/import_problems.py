@@ -202,6 +202,12 @@ FLASHINFER = [
                {"x": "float32 total dim", "indptr": "int32 len_indptr"}, {"y": "float32 batch_size dim"},
                "y = torch.zeros(indptr.shape[0] - 1, x.shape[1], dtype=torch.float32)\nfor i in range(y.shape[0]):\n"
                "    y[i] = x[int(indptr[i]):int(indptr[i + 1])].sum(0)\nreturn y", ["len_indptr == batch_size + 1", "total == indptr[-1].item()"]),
+    definition("ragged_scale_d16", {"num_pages_used": None, "len_indptr": None, "dim": 16},    # nothing but the tensors says how long the table is
+               {"x": "float32 num_pages_used dim", "kv_indptr": "int32 len_indptr"}, {"y": "float32 num_pages_used dim"},
+               "y = torch.zeros_like(x)\nfor i in range(kv_indptr.shape[0] - 1):\n    y[int(kv_indptr[i]):int(kv_indptr[i + 1])] = x[int(kv_indptr[i]):int(kv_indptr[i + 1])] * (i + 1)\n"
+               "return y", ["num_pages_used == kv_indptr[-1].item()"]),
+    definition("state_read_d512", {"pool": None, "wide": 1024, "dim": 512}, {"state": "float32 pool wide dim", "v": "float32 pool dim"},    # 16 are too many
+               {"y": "float32 pool wide"}, "return torch.einsum('pwd,pd->pw', state, v)"),
     definition("rope_d32", {"tokens": None, "heads": 4, "dim": 32, "half": "dim // 2"},
                {"x": "float32 tokens heads dim", "cos": "float32 tokens half", "sin": "float32 tokens half"}, {"y": "float32 tokens heads dim"},
                "a, b = x[..., :16], x[..., 16:]\nc, s = cos[:, None], sin[:, None]\nreturn torch.cat([a * c - b * s, b * c + a * s], dim=-1)"),

@@ -4,6 +4,7 @@
 usage: as flow.py.  `klineage lift` asks for the prose of cards and times nothing, so a busy machine makes no difference here.
 SPDX-License-Identifier: Apache-2.0
 """
+import json
 import pathlib
 import sqlite3
 import sys
@@ -66,6 +67,47 @@ def test_every_face_is_asked_and_charged(p):
     total = p.run("cost", "--json").is_("ok").json()["total"]
     assert total["billed"] == len(charges(p, "anthropic/claude-opus-4.6")) < total["calls"], total
     p.run("cost").is_("ok", "cost what the provider said")
+
+
+AGENTS = {  # what each prints for one answer, and what the ledger says of it in microdollars; None: tokens at the price of --priced-as
+    "claude -p --output-format json": (
+        {"type": "result", "subtype": "success", "is_error": False, "result": TEXT, "total_cost_usd": 0.0123,
+         "usage": {"input_tokens": 100, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 0, "output_tokens": 20}}, 12300),
+    "codex exec --json -": (
+        [{"type": "thread.started", "thread_id": "t"}, {"type": "turn.started"},
+         {"type": "item.completed", "item": {"id": "item_0", "type": "agent_message", "text": TEXT}},
+         {"type": "turn.completed", "usage": {"input_tokens": 26549, "cached_input_tokens": 22272, "output_tokens": 1590}}], None),
+    "gemini --output-format json": (
+        {"response": TEXT, "stats": {"models": {"gemini-2.5-pro": {"api": {"totalRequests": 1}, "tokens": {
+            "prompt": 1200, "candidates": 20, "total": 1370, "cached": 900, "thoughts": 150, "tool": 0}}}}}, None),
+    "opencode run --format json": (
+        [{"type": "step_start", "sessionID": "s", "part": {"type": "step-start"}},
+         {"type": "text", "sessionID": "s", "part": {"type": "text", "text": TEXT}},
+         {"type": "step_finish", "sessionID": "s", "part": {"type": "step-finish", "reason": "stop", "cost": 0.002, "tokens": {
+             "input": 200, "output": 30, "reasoning": 7, "cache": {"read": 500, "write": 40}}}}], 2000),
+}
+
+
+def test_agents_on_the_path_are_models_with_their_usage(p):
+    """The programs are doubles that print what the agents' own pages document; everything behind them is real."""
+    folder = p.folder / "path"
+    folder.mkdir()
+    for command, (prints, cost) in AGENTS.items():
+        program = folder / command.split()[0]
+        text = "\n".join(map(json.dumps, prints if isinstance(prints, list) else [prints]))
+        (folder / "said").write_text(text)
+        program.write_text(f"#!/bin/sh\ncat >'{folder}/asked'\ncat '{folder}/said'\n")
+        program.chmod(0o755)
+        store = p.folder / f"{program.name}.db"
+        answer = p.run("lift", p.source / "library/lineages/topk-c.json", "--library", p.folder / program.name, "--model", f"command:{command}", "--store",
+                       store, "--priced-as", "claude-opus-4-6", env={"PATH": f"{folder}:{p.env['PATH']}"})
+        answer.is_("ok")
+        assert "Keep what is used again." in "".join(f.read_text() for f in (p.folder / program.name).rglob("SKILL.md")), command
+        assert b"topk" in (folder / "asked").read_bytes(), command
+        with sqlite3.connect(store) as journal:
+            rows = journal.execute("SELECT state, settled_microusd, estimated FROM charge").fetchall()
+        assert rows and all(state == "settled" and settled > 0 for state, settled, _ in rows), (command, rows)
+        assert cost is None or all(settled == cost and not estimated for _, settled, estimated in rows), (command, rows)
 
 
 def test_a_key_that_a_server_repeats_is_kept_nowhere(p):

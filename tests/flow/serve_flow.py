@@ -30,10 +30,10 @@ def python(p, package="mcp"):
     raise flow.Skip(f"no package {package}: ./run setup agents")
 
 
-def ask(p, *calls, client="mcp", where="stdio"):
+def ask(p, *calls, client="mcp", where="stdio", limit=120):
     """What each call came back with."""
     chosen = python(p)
-    done = subprocess.run([python(p, client), "-B", str(AGENT), client, where, p.program], input=json.dumps(calls), text=True, timeout=120,
+    done = subprocess.run([python(p, client), "-B", str(AGENT), client, where, p.program], input=json.dumps(calls), text=True, timeout=limit,
                           env={**p.env, "KLINEAGE_PYTHON": chosen}, cwd=p.folder, capture_output=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -49,6 +49,23 @@ def test_every_command_is_a_tool_and_tasks_are_resources_for_both_clients(p):
         assert gate["properties"]["require_assurance"]["enum"] == ["A", "B"], gate
         assert tools["kernel_facts"]["properties"]["task"]["type"] == "string", tools["kernel_facts"]
         assert "klineage://task/gemm" in uris and json.loads(task)["name"] == "gemm", (uris, task)
+
+
+def test_each_revision_of_the_protocol_is_spoken(p):
+    assert [ask(p, ["revision"], client=client) for client in CLIENTS] == [["2026-07-28"], ["2025-11-25"]]
+    for asked, said in (("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25"), ("1999-01-01", "2025-11-25")):    # unknown: the newest that begins so
+        begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                 "params": {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}}
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "task_show", "arguments": {"task": "gemm"}}}
+        server = subprocess.Popen([p.program, "serve", "--mcp"], env={**p.env, "KLINEAGE_PYTHON": python(p)}, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in (begin, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call):
+            server.stdin.write(json.dumps(line) + "\n")
+        server.stdin.flush()
+        first, second = json.loads(server.stdout.readline()), json.loads(server.stdout.readline())
+        server.stdin.close()
+        assert server.wait(30) == 0 and first["result"]["protocolVersion"] == said, first
+        assert second["result"]["structuredContent"]["name"] == "gemm", second
 
 
 @alone
@@ -118,10 +135,21 @@ def test_over_http_for_several_clients(p):
 
 @alone
 def test_a_client_makes_a_kernel_faster(p):
-    found, = ask(p, ["call", "optimize", {"task": "gemm", "kernel": p.naive, "workload": "M=96,N=96,K=96", "model": "builtin", "quick": True,
-                                          "max_steps": 2, "policy": "generate", "out": str(p.folder / "best.c")}])
-    assert not found["error"], found
-    assert found["json"]["schema"].startswith("klineage/"), found["json"]
+    """From a task's page to a kernel in a file, with nothing but tools: the model is one that needs no key."""
+    for client in CLIENTS:
+        best, shape = str(p.folder / f"{client}.c"), {"workload": "M=96,N=96,K=96", "quick": True}
+        tasks, facts, found, = ask(
+            p, ["call", "task_list", {}], ["call", "kernel_facts", {"kernel": p.naive, "task": "gemm"}],
+            ["call", "optimize", {"task": "gemm", "kernel": p.naive, "model": "mutate:1", "max_steps": 3, "policy": "generate", "out": best, **shape}],
+            client=client, limit=250)
+        assert "gemm" in tasks["text"] and not facts["error"], (tasks, facts)
+        assert not found["error"] and found["json"]["schema"] == "klineage/optimized", found
+        track, = found["json"]["tracks"]
+        assert track["proposals"] == 3 and track["spent_microusd"] == 0 and found["progress"], found
+        verdict, report = ask(p, ["call", "gate", {"task": "gemm", "kernel": best, "check_only": True, **shape}],
+                              ["call", "report", {"run": [found["json"]["run"]], "out": f"{best}.html"}], client=client)
+        assert verdict["json"]["outcome"] == "pass" and verdict["json"]["kernel"]["path"] == best, verdict
+        assert not report["error"] and (p.folder / f"{client}.c.html").stat().st_size > 10000, report
 
 
 def test_mistakes_at_the_shell(p):
@@ -185,6 +213,82 @@ def test_python_says_what_a_function_takes(p):
     assert said[0] == "x: float32[n0=4,n1=8], w: float32[n1,1], factor: 0.5", done
     assert said[1:4] == [f"2 {name} is no function at the top of a file" for name in ("<lambda>", "scaled", "Tensor")], done
     assert len(said) == 6 and "missing a required argument" in said[5], done
+
+
+DECORATED = """import klineage
+import torch
+
+
+@klineage.optimize
+def scaled(x, s):
+    calls.append(1)
+    return torch.relu(x) * s
+
+
+calls = []
+"""
+STAND_IN = """class Refused(ValueError): pass
+def scaled(x, s):
+    if x.shape[0] > 4: raise Refused(3, "not checked there")
+    return "the kernel"
+"""
+
+
+def torch_python(p, least=(1, 0)):
+    chosen = os.environ.get("KLINEAGE_PYTHON") or sys.executable
+    asked = "import re, torch; print(*re.findall(r'\\d+', torch.__version__)[:2])"
+    said = subprocess.run([chosen, "-c", asked], capture_output=True, text=True).stdout.split()
+    if tuple(map(int, said)) < least or not said:
+        raise flow.Skip(f"no Python with torch {'.'.join(map(str, least))} in KLINEAGE_PYTHON")
+    return chosen
+
+
+def used(p, chosen, text):
+    (p.folder / "ops.py").write_text(DECORATED)
+    env = {**p.env, "PYTHONPATH": str(p.source / "python"), "KLINEAGE_PROGRAM": p.program, "KLINEAGE_PYTHON": chosen}
+    done = subprocess.run([chosen, "-B", "-c", "import klineage, ops, torch\nf = ops.scaled\n" + text], env=env, cwd=p.folder, capture_output=True, text=True,
+                          timeout=250)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_decorated_function_is_itself_until_there_is_a_kernel(p):
+    chosen = torch_python(p)
+    said = used(p, chosen, "print(f.folder)\nx, s = torch.ones(4, 2), torch.ones(2)\nprint(f(x, s).sum().item(), len(ops.calls), f.kernel, f.__name__)")
+    assert said[1] == "8.0 1 None scaled", said
+    export = pathlib.Path(said[0]) / "export"    # a package with the face that `export --as torch` gives
+    (export / "scaled").mkdir(parents=True)
+    (export / "scaled/__init__.py").write_text(STAND_IN)
+    (export / "provenance.json").write_text('{"name": "scaled"}')
+    said = used(p, chosen, "x, s = torch.ones(4, 2), torch.ones(2)\nprint(f(x, s), f(x, s), len(ops.calls))\n"
+                           "print(f(torch.ones(8, 2), s).sum().item(), f(x=x, s=s).sum().item(), f(x.requires_grad_(), s).requires_grad, len(ops.calls))")
+    assert said == ["the kernel the kernel 0", "16.0 8.0 True 3"], said
+    changed = DECORATED.replace("* s", "- s")
+    said = used(p, chosen, f"open('ops2.py', 'w').write({changed!r})\nimport ops2\nprint(ops2.scaled(torch.ones(4, 2), torch.ones(2)).sum().item())")
+    assert said == ["0.0"], "a kernel of another text was taken"
+
+
+@alone
+def test_a_decorated_function_is_optimized_by_an_explicit_call(p):
+    chosen = torch_python(p)
+    said = used(p, chosen, "x, s = torch.ones(64, 32), torch.ones(32)\n"
+                           "said = f.optimize((x, s), model='mutate:1', policy='generate', max_steps=1, quick=True)\n"
+                           "print(said['schema'], said['tracks'][0]['call'] == 'faster', f.found is not None, ops.calls)")
+    schema, faster, found, calls = said[-1].split(" ", 3)
+    assert schema == "klineage/optimized" and faster == found and calls == "[]", said
+
+
+def test_a_decorated_function_calls_what_was_exported(p):
+    chosen = torch_python(p, (2, 4))
+    folder = pathlib.Path(used(p, chosen, "print(f.folder)")[0])
+    env = {"KLINEAGE_PYTHON": chosen}
+    plain = p.write("plain.py", "import torch\ndef scaled(x, s):\n    return torch.relu(x) * s\n")
+    p.run("task", "import", f"{plain}:scaled", "--inputs", "x: float32[a=64,b=32], s: float32[b]", "--out", "task", env=env, limit=200).is_("ok")
+    p.run("gate", "task", "task/naive.c", "--check-only", env=env, limit=200).is_("ok")
+    p.run("export", "task/naive.c", "--task", "task", "--as", "torch", "--out", folder / "export", env=env).is_("ok")
+    said = used(p, chosen, "x, s = torch.randn(64, 32), torch.randn(32)\nprint(torch.allclose(f(x, s), torch.relu(x) * s), ops.calls, f.kernel is not None)\n"
+                           "print(f(x.double(), s.double()).dtype, len(ops.calls))")
+    assert said == ["True [] True", "torch.float64 1"], said
 
 
 def test_long_a_wheel_gates_a_kernel_in_an_empty_environment(p):

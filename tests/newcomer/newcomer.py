@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""newcomer.py - a how-to page followed to the letter: its code blocks, in order, in a copy of the tree.
+"""newcomer.py - a how-to page, or a section of README.md, followed to the letter: its code blocks, in order, in a copy of the tree.
 
 usage: newcomer.py --list SOURCE                pages that can be followed, one a line (CMake registers each)
        newcomer.py FOLDER SOURCE PAGE           follow docs/how-to/PAGE.md in FOLDER; exit status 0 when every block worked
+       newcomer.py FOLDER SOURCE way_N          the Nth of the ways in of README.md
 
 What the first line of a fenced block says is what is done with it:
 
@@ -10,16 +11,26 @@ What the first line of a fenced block says is what is done with it:
     ```diff FILE    the lines that begin with ' ' or '-' are in FILE, once, and become those with ' ' or '+'
     ```sh           typed at the root, with build/bin on PATH; every command has to succeed
 
-A page that sets up Triton is followed where $KLINEAGE_PYTHON has it, and skipped (77) elsewhere.
+A command of README.md that times may say that no time settled on this machine, or that nothing was faster, by the exit
+status that `klineage help exit-codes` has for it (ANSWERS): every other status is a failure.  A model there is replaced by
+one that costs nothing (FREE).  What sets up Triton or PyTorch is followed where $KLINEAGE_PYTHON has it, and skipped (77)
+elsewhere.
 Other blocks are there to be read, and so are pages of which no block names a file.  Pages share one build folder, and
 nothing else: each begins with the tree as it is.  SPDX-License-Identifier: Apache-2.0
 """
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
+ANSWERS = {"gate": {14}, "optimize": {1, 14}, "walk": {1, 14}, "experiment": {14}}
+# 14: no time settled; 1: nothing was faster, or no model was left to go on to the naive kernel
+NO_GPU = 7    # of a kernel for a GPU, on a machine without
+FREE = {"walk": "builtin"}    # of a command; all others take
+ANY_OTHER = "mutate:1"
+ASKED = "anthropic:claude-opus-4-6"
 FENCE = re.compile(r"^```(\S*)[ ]*(\S*)\n(.*?)^```$", re.M | re.S)
 BUILD = "build"
 
@@ -87,6 +98,57 @@ def say(tree, commands):
     assert done.returncode == 0, f"exit status {done.returncode}"
 
 
+def way(source, number):
+    """The blocks of one way in: README.md's third-level sections below the heading."""
+    text = (source / "README.md").read_text()
+    ways = text[text.index("\n## Three ways in\n"):].split("\n## ")[1].split("\n### ")[1:]
+    found = FENCE.findall(ways[number - 1])
+    return [text for language, _, text in found if language == "sh"]
+
+
+def has_gpu():
+    return pathlib.Path("/dev/nvidiactl").exists()
+
+
+def allowed(line):
+    """Exit statuses of a command that are an answer."""
+    words = line.split()
+    if words[:1] != ["klineage"]:
+        return {0}
+    on_gpu = words[1] == "gate" and words[3].endswith((".py", ".cu")) and not has_gpu()
+    return {0} | ANSWERS.get(words[1], set()) | ({NO_GPU} if on_gpu else set())
+
+
+def typed(text):
+    """A block as a shell's script: each command, then whether its status is one of its own."""
+    for line in text.splitlines():
+        command = line.split("  #")[0].rstrip()
+        if ASKED in command:
+            command = command.replace(ASKED, FREE.get(command.split()[1], ANY_OTHER))
+        if not command.startswith("klineage "):
+            yield command
+            continue
+        yield f"status=0; {command} || status=$?"
+        yield "case $status in " + "|".join(map(str, sorted(allowed(command)))) + f") ;; *) echo \"exit status $status of: {command}\"; exit 1 ;; esac"
+
+
+def enter(tree, number):
+    """A way in, with the Python that this machine's tests have; what of it was skipped."""
+    python, skipped = pathlib.Path(os.environ.get("KLINEAGE_PYTHON", "")), []
+    (tree / BUILD / "python").unlink(missing_ok=True)
+    if python.parent.name == "bin":
+        (tree / BUILD / "python").symlink_to(python.parent.parent)
+    shutil.rmtree(tree.parent / "state", ignore_errors=True)    # nothing is answered from a journal
+    for text in way(tree, number):
+        print(f"== way {number}\n{text}", flush=True)
+        absent = [name for name in re.findall(r"^\./run setup (\w+)", text, re.M) if not has_module(name)]
+        if absent:
+            skipped.append(f"no Python with {absent[0]} in KLINEAGE_PYTHON")
+        else:
+            say(tree, "\n".join(typed(text)))
+    return "; ".join(skipped)
+
+
 def follow(tree, page):
     for language, file, text in blocks(page):
         print(f"== {language} {file}", flush=True)
@@ -105,11 +167,30 @@ def has_module(name):
     return bool(python) and subprocess.run([python, "-c", look], capture_output=True).returncode == 0
 
 
+def main_way(folder, source, number):
+    tree = folder / "tree"
+    copy(source, tree)
+    try:
+        if not (tree / BUILD / "build.ninja").exists():
+            say(tree, "cmake --preset default")
+        say(tree, f"cmake --build {BUILD} --target klineage klineage-worker")
+        skipped = enter(tree, number)
+    except AssertionError as why:
+        print(f"FAILED: way {number} of README.md: {why}")
+        return 1
+    if skipped:
+        print(f"SKIPPED: {skipped}")
+        return 77
+    return 0
+
+
 def main():
     if sys.argv[1] == "--list":
-        print("\n".join(p.stem for p in pages(pathlib.Path(sys.argv[2]))))
+        print("\n".join([p.stem for p in pages(pathlib.Path(sys.argv[2]))] + ["way_1", "way_2", "way_3"]))
         return 0
     folder, source, name = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
+    if name.startswith("way_"):
+        return main_way(folder, source, int(name[4:]))
     asked = re.search(r"^\./run setup (\w+)$", (source / f"docs/how-to/{name}.md").read_text(), re.M)
     if asked and not has_module(asked[1]):
         print(f"SKIPPED: no Python with {asked[1]} in KLINEAGE_PYTHON")

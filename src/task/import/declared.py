@@ -8,7 +8,7 @@ import math
 import re
 
 from problem import FLOATS, Problem, Refused, Script, dtype_name, first_line, holds_wide, is_dull, product, torch_or_none
-from shapes import MOST_ELEMS, Search, evaluated, expression, key_of, on_this
+from shapes import MOST_ELEMS, TINIER, Search, evaluated, expression, key_of, on_this
 
 BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "int64": 8, "int32": 4,
          "int16": 2, "int8": 1, "uint8": 1, "bool": 1}
@@ -24,6 +24,8 @@ OWNER = ("page", "vocab", "expert", "class", "slot", "block", "row")
 def default_size(name):
     if re.search(r"batch|num_seq|requests", name):
         return 8
+    if SEQUENCE.search(name):    # of a table of cuts
+        return 9
     return 1024 if re.search(r"token|seq|len|^[mnk]$|page|rows|total", name, re.I) else 256
 
 
@@ -52,7 +54,7 @@ class Declared:
             if t.get("dtype") not in BYTES:
                 raise Refused(f"`{name}` is {t.get('dtype')}: there is no such data type here")
         self.var = [n for n, a in p.axes.items() if a.get("type") == "var"]
-        self.first_error, self.dists, self.scalars, self.dull = "", {}, {}, set()
+        self.first_error, self.too_large, self.dists, self.scalars, self.dull = "", False, {}, {}, set()
         self.script = self.open_script()
         self.derived, self.totals = self.read_constraints()
         self.free = [n for n in self.var if n not in self.derived]
@@ -105,9 +107,15 @@ class Declared:
                 values[name] = evaluated(axis["expression"], values)
         if any(not isinstance(v, int) or v < 1 for v in values.values()):
             return None
-        if any(evaluated(c, values) is False for c in self.p.constraints):
+        if any(evaluated(c, values) is False for c in self.p.constraints) or not self.can_be_cut(values):
             return None
         return values
+
+    def can_be_cut(self, values):
+        """A table of cuts is drawn so that no part is empty."""
+        offsets = {n: d["total"] for n, d in self.dists.items() if d["dist"] == "offsets"} | self.totals
+        cuts = {n: self.size(self.p.inputs[n], values) - 1 for n in offsets}
+        return all(values[total] >= cuts[n] for n, total in offsets.items())
 
     def size(self, t, values):
         return product(values[d] if isinstance(d, str) and d in values else int(d) for d in t["shape"] or [])
@@ -172,7 +180,10 @@ class Declared:
 
     def attempt(self, params):
         values = self.whole(params)
-        if not values or sum(self.size(t, values) for t in self.p.inputs.values()) > self.limit:
+        if not values:
+            return None
+        if sum(self.size(t, values) for t in self.p.inputs.values()) > self.limit:
+            self.too_large = True
             return None
         if not self.script:
             return values
@@ -211,10 +222,13 @@ class Declared:
                 return search, tiny
         if not self.script:
             return search, None
-        raise Refused(f"its reference runs at no size that was tried: {self.first_error or 'every one breaks a constraint'}")
+        raise Refused(f"its reference runs at no size that was tried: {self.first_error or self.why_none()}")
+
+    def why_none(self):
+        return f"they keep its constraints, but take more than {self.limit} elements" if self.too_large else "every one breaks a constraint"
 
     def tinies(self, real):
-        for level in (16, 64):
+        for level in (16, 64, *TINIER):
             yield {n: min(v, level) for n, v in real.items()}
 
     def describe_outputs(self, points, seen):

@@ -8,7 +8,7 @@ import os
 from declared import Declared, default_size
 from problem import Refused
 
-TITLE, NEEDS_TORCH = "FlashInfer-Trace", True
+TITLE = "FlashInfer-Trace"
 MOST_WORKLOADS = 4000    # beside those that are made here
 MOST_COPIED = 64 << 20
 

@@ -12,7 +12,7 @@ import re
 from declared import BYTES, Declared
 from problem import Refused, Script, dtype_name, torch_or_refuse
 
-TITLE, NEEDS_TORCH = "a Python function", True
+TITLE = "a Python function"
 
 
 def is_one(source):
@@ -97,6 +97,21 @@ def shown(script, names):
     return sizes, inputs, scalars
 
 
+def parameters(function):
+    """Names of what it can be given; None: it does not say."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except ValueError:
+        return None
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
+def of_these(text, names):
+    """The same reference with no other parameters: one more would be taken for the place of a result (destination passing)."""
+    given = ", ".join(f"{n}={n}" for n in names)
+    return f"{text}\n\nwhole = run\n\n\ndef run({', '.join(names)}):\n    return whole({given})\n"
+
+
 def read(place, spoken_inputs):
     torch_or_refuse("a Python function")
     text = text_of(place)
@@ -104,12 +119,15 @@ def read(place, spoken_inputs):
         script = Script(text)
     except (ImportError, AttributeError) as error:
         raise Refused(f"{place}: {error}") from None
-    names = [n for n, p in inspect.signature(script.space["run"]).parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    sizes, inputs, scalars = spoken(spoken_inputs) if spoken_inputs else shown(script, names)
+    names = parameters(script.space["run"])
+    sizes, inputs, scalars = spoken(spoken_inputs) if spoken_inputs else shown(script, names or [])
+    names = list(inputs) if names is None else names    # a function in C does not say its own
     unknown = [n for n in inputs if n not in names]
     if unknown:
         raise Refused(f"the function has no parameter `{unknown[0]}`; it has {', '.join(names) or 'none'}")
     said = inspect.getdoc(script.space["run"]) or ""
+    if set(names) - set(inputs):
+        text = of_these(text, [n for n in names if n in inputs])
     axes = {n: {"type": "var"} for n in sizes}
     t = Declared({"name": name_of(place, ""), "axes": axes, "inputs": {n: inputs[n] for n in names if n in inputs}, "reference": text,
                   "description": " ".join(said.split())[:400]}, TITLE)

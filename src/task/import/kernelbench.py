@@ -11,7 +11,7 @@ import re
 from observe import Observer
 from problem import Refused, Script, first_line, torch_or_refuse
 
-TITLE, NEEDS_TORCH = "KernelBench", True
+TITLE = "KernelBench"
 MOST_WEIGHTS = 40
 
 TEXT = '''"""{title}: `Model` as a function of its inputs and its parameters."""

@@ -12,7 +12,7 @@ import re
 from observe import Observer
 from problem import Refused, Script, torch_or_refuse
 
-TITLE, NEEDS_TORCH = "kernelbot", True
+TITLE = "kernelbot"
 
 TEXT = '''"""{title}: generate_input and ref_kernel, with the files that they import."""
 import sys

@@ -11,17 +11,18 @@ import time
 
 SMALL = 16
 LEVELS = (16, 32, 64, 128, 256)
+TINIER = (4, 2)    # where constant sizes are large
 MOST_TRIES = 80
 MOST_SECONDS = 60
 MOST_ELEMS = 1 << 22    # of all tensors of one small shape
 
 
 def shrunk(value, level):
-    return value if value <= max(8, level) else level if value % level == 0 or value > 4 * level else value
+    return value if value <= (level if level in TINIER else max(8, level)) else level if value % level == 0 or value > 4 * level else value
 
 
 def tiny_candidates(real, free):
-    for level in LEVELS:
+    for level in LEVELS + TINIER:
         yield {k: shrunk(v, level) if k in free else v for k, v in real.items()}
     base = {k: shrunk(v, SMALL) if k in free else v for k, v in real.items()}
     for n in (1, 2):
