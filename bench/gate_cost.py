@@ -107,7 +107,7 @@ ROWS = {
             "bench/cold.py --surface cuda --bin {bin}/klineage", "bench/cold.py --surface cuda --count 1 --bin {bin}/klineage", cold_seconds),
         Row("cold-graph", "the same, by graphs", "3.24 s", "1.0 s", "0.6 s", 60,
             "bench/cold.py --surface cuda-graph --bin {bin}/klineage", "bench/cold.py --surface cuda-graph --count 1 --bin {bin}/klineage", cold_seconds),
-        Row("triton-warm", "H200, Triton: a source nobody has seen to its verdict in a running gate, beyond timed runs", "–", "0.6 s", "", 60,
+        Row("triton-warm", "H200, Triton: a new source to its verdict in a running gate, beyond timed runs", "–", "0.6 s", "", 60,
             "{bin}/bench_verdict --fresh gemm tasks/gemm/naive.triton.py tiny 10",
             "{bin}/bench_verdict --fresh gemm tasks/gemm/naive.triton.py tiny 1", fresh_milliseconds),
         Row("triton-cold", "the same in a fresh process", "–", "1.6 s", "", 60,

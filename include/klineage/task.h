@@ -44,8 +44,9 @@ bool kl_workload_fits(const kl_workload *w, kl_host_kind on);
  * KL_EINVAL. */
 KL_MUST_USE kl_err kl_workload_with_axes(kl_workload **out, kl_arena *a, const kl_task *t,
                                          const kl_workload *base, kl_str assignments, kl_error *e);
-/* What `--workload` means: a label, a uuid, or axis values over the first real shape that fits `on`;
- * NULL: that shape.  Borrowed from the task, or made in `a`.  Errors: KL_ENOENT, KL_EINVAL. */
+/* What `--workload` means: a label, a uuid, or axis values over the first real shape that fits
+ * `on`; NULL: that shape.  Borrowed from the task, or made in `a`.  Errors: KL_ENOENT, KL_EINVAL.
+ */
 KL_MUST_USE kl_err kl_workload_wanted(const kl_workload **out, kl_arena *a, const kl_task *t,
                                       const char *wanted, kl_host_kind on, kl_error *e);
 

@@ -386,8 +386,8 @@ kl_err kl_workload_with_axes(kl_workload **out, kl_arena *a, const kl_task *t,
     return kli_workload_complete(w, t, e);
 }
 
-kl_err kl_workload_wanted(const kl_workload **out, kl_arena *a, const kl_task *t, const char *wanted,
-                          kl_host_kind on, kl_error *e) {
+kl_err kl_workload_wanted(const kl_workload **out, kl_arena *a, const kl_task *t,
+                          const char *wanted, kl_host_kind on, kl_error *e) {
     const kl_workload *base = kl_task_workload(t, (kl_str){0}, on);
     kl_workload *made = NULL;
     *out = kl_task_workload(t, kl_str_of(wanted), on);
