@@ -14,8 +14,11 @@
 #define KL_MAX_TENSORMAPS 16
 #define KL_MAX_LAUNCHES 32
 #define KL_MAX_ARGS                                                                                \
-    128 /* of one launch: a descriptor of five dimensions that a compiler takes apart is 11 of     \
-           them */
+    224 /* of one launch; each word of a struct that captured code takes is one, and cuBLAS passes \
+           215 */
+#define KL_MAX_SOURCE_ARGS                                                                         \
+    128 /* of a launch that a source declares: a descriptor of five dimensions that a compiler     \
+           takes apart is 11 of them */
 #define KL_MAX_RUNGS 64 /* edits of a ladder, one on the other; the longest ladder has 13 rungs */
 #define KL_MAX_NAME 64  /* bytes of an identifier */
 #define KL_MAX_EXPR_DEPTH 64 /* nesting of parentheses; keeps the parser's stack small */

@@ -31,14 +31,14 @@ typedef void medium_call(INT_TYPES, FLOAT_TYPES, WORDS_8);
 typedef void long_call(INT_TYPES, FLOAT_TYPES, WORDS_8, WORDS_8, WORDS_8, WORDS_8, WORDS_8,
                        WORDS_8);
 typedef void longest_call(INT_TYPES, FLOAT_TYPES, WORDS_64, WORDS_64);
-_Static_assert(KL_MAX_ARGS == 128, "longest_call passes two groups of 64 words");
+_Static_assert(KL_MAX_SOURCE_ARGS == 128, "longest_call passes two groups of 64 words");
 
 void kli_call_init(kli_backend_call *c, void (*entry)(void)) {
     *c = (kli_backend_call){.entry = entry};
 }
 
 static void push(kli_backend_call *c, uint64_t word) {
-    KL_ASSERT(c->n_stack < KL_MAX_ARGS);
+    KL_ASSERT(c->n_stack < KL_MAX_SOURCE_ARGS);
     c->stack[c->n_stack++] = word;
 }
 

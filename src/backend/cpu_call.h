@@ -18,7 +18,7 @@ typedef struct {
     void (*entry)(void);
     uint64_t ints[KLI_INT_REGISTERS];
     double floats[KLI_FLOAT_REGISTERS];
-    uint64_t stack[KL_MAX_ARGS];
+    uint64_t stack[KL_MAX_SOURCE_ARGS];
     uint32_t n_ints, n_floats, n_stack;
 } kli_backend_call;
 

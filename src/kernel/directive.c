@@ -677,7 +677,8 @@ static bool take_joint(directive_reader *r, kl_launch *launch, kl_arg *arg) {
  * expr
  * ")" | "dtype" "(" NAME ")" | "None" | "True" | "False" | TEXT */
 static bool read_arg(directive_reader *r, kl_launch *launch) {
-    if (!directive_has_room(r, launch->n_args, KL_MAX_ARGS, "arguments")) return false;
+    const int most = r->kernel->may_be_code ? KL_MAX_ARGS : KL_MAX_SOURCE_ARGS;
+    if (!directive_has_room(r, launch->n_args, most, "arguments")) return false;
     kl_arg *arg = &launch->args[launch->n_args];
     kl_str inner;
     if (!take_joint(r, launch, arg) || !read_span(r, ')', &arg->expr)) return false;

@@ -29,6 +29,7 @@ STATE = {
     "servers": "warm compilers, each used by one thread at a time, under a lock",
     "servers_lock": "the same",
     "curl": "libcurl, once it was loaded, under a lock",
+    "pq": "libpq, likewise",
     "serials": "numbers of leases, atomic",
 }
 

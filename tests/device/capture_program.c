@@ -143,7 +143,9 @@ static void run(const char *path) {
         kl_cu_ptr x, y;
         int n;
         float s;
-    } whole = {x, y, n, s};
+        unsigned char more[1696]; /* what "long" takes with it, as vendors' products take 1720 */
+    } whole = {x, y, n, s, {0}};
+    for (size_t i = 0; i < sizeof whole.more; i++) whole.more[i] = (unsigned char)(i % 251);
     void *apart[] = {(void *)(uintptr_t)&x, &s, (void *)(uintptr_t)&y, &n}, *joined[] = {&whole};
     if (has_word("map"))
         launch_map(path, x, y, s, n);

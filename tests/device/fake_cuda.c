@@ -155,6 +155,13 @@ static void scale_struct(call *c) {
     for (int i = 0; i < p.n; i++) p.y[i] = p.x[i] * p.s;
 }
 
+static void scale_long_struct(call *c) {
+    const unsigned char *more = (const unsigned char *)c->a[0] + 24;
+    for (size_t i = 0; i < 1696; i++)
+        if (more[i] != i % 251) abort();
+    scale_struct(c);
+}
+
 static bool fault(const char *name, long *value);
 
 /* The runner's helpers, as runner_cuda_helpers.c specifies them. */
@@ -254,7 +261,7 @@ static function FUNCTIONS[] = {
     {"counting", counting, {8, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"through_map", through_map, {128, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"scale_struct", scale_struct, {24}, 32, 0, 1024, false, 0},
-    {"_Z12scale_structILi128EEv6struct", scale_struct, {24}, 32, 0, 1024, false, 0},
+    {"_Z12scale_structILi128EEv6struct", scale_long_struct, {1720}, 32, 0, 1024, false, 0},
     {"many_registers", scale, {8, 4, 8, 4}, 168, 0, 384, false, 0},
     {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false, 0},
     {"note_in_local", note_in_local, {8, 4, 8, 4}, 32, 0, 1024, false, FRAME},
@@ -303,7 +310,7 @@ typedef struct node {
     function *function;
     const module *module;
     kli_cu_launch_config config;
-    _Alignas(64) char parameters[MAX_PARAMETERS][128];
+    _Alignas(64) char parameters[MAX_PARAMETERS][2048];
     void *to;
     const void *from;
     size_t bytes;
