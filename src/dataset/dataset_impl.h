@@ -32,7 +32,7 @@ typedef struct {
     kl_str request, reply, model; /* request: JSON of the effect */
     int64_t cost_microusd;
     bool prose; /* a plan, a summary: no proposal */
-    int step;   /* whose reply it is; -1: nobody's */
+    int step;   /* of which step; -1: of none */
 } kli_question;
 
 /* Which answer of a track led to which of its steps; `n` each in the track's order.  Writes `link`

@@ -28,7 +28,7 @@ static const char *not_verified(const kl_dataset_step *s) {
     if (!is(s->outcome, "pass")) return "of an unknown outcome";
     for (size_t i = 0; i < KL_COUNT(CALLS); i++)
         if (is(s->call, CALLS[i])) return CALLS[i];
-    return is(s->call, "faster") ? NULL : "nobody asked whether it is faster";
+    return is(s->call, "faster") ? NULL : "not asked whether it is faster";
 }
 
 static const char *not_usable(const kl_dataset_step *s) {
