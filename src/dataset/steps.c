@@ -20,6 +20,7 @@ typedef struct {
     kli_samples *out;
     kl_str run;
     bool replayed;
+    kl_str asked; /* the model, as the ledger names it */
     kept_blob *kept;
     kl_store_effect *effects;
     size_t n_effects;
@@ -162,8 +163,10 @@ static kl_err read_question(kli_question *q, loading *l, const kl_store_effect *
                         .prose = is_prose(f->purpose),
                         .cost_microusd = kli_json_int_or(answer, "cost_microusd", 0),
                         .step = -1};
-    q->model = kl_arena_copy(l->arena, kli_json_text_or(answer, "model", KL_S("")));
-    if (l->replayed) q->model = kl_arena_printf(l->arena, "replay of %s", q->model.ptr);
+    const kl_str named = kli_json_text_or(answer, "model", KL_S(""));
+    q->model = !named.len ? l->asked
+                          : kl_arena_printf(l->arena, "%s%.*s", l->replayed ? "replay of " : "",
+                                            KL_STR_ARG(named));
     err = steps_text(&q->reply, l, kli_json_text_or(answer, "text", KL_S("")), e);
     json_decref(answer);
     return err;
@@ -232,17 +235,30 @@ static bool is_loaded(const kli_samples *s, kl_str run) {
     return false;
 }
 
+/* Of the run; its ledger begins with the first question. */
+static kl_err find_model(loading *l, kl_error *e) {
+    kl_store_charge *charges;
+    size_t n;
+    const kl_err err = kl_store_charge_list(&charges, &n, l->store, l->arena, l->run.ptr, e);
+    l->asked = !err && n ? charges[0].model : KL_S("");
+    return err;
+}
+
 static kl_err load_run_of(loading *l, const char *prefix, kl_error *e) {
     kl_store_run run;
     json_t *o = NULL;
     kl_err err = kl_store_run_find(&run, l->store, l->arena, prefix, e);
     if (err || is_loaded(l->out, run.id)) return err; /* named twice, it is still one run */
     l->run = run.id;
+    l->replayed = false;
     if (kli_json_parse(&o, run.json, KL_S("journal: run"), kl_ignored()) == KL_OK)
         l->replayed = kl_str_starts(kli_json_text_or(o, "model", KL_S("")), KL_S("replay:"));
     json_decref(o);
     l->out->runs[l->out->n_runs++] = run.id;
-    err = kl_store_effect_list(&l->effects, &l->n_effects, l->store, l->arena, run.id.ptr, NULL, e);
+    err = find_model(l, e);
+    if (!err)
+        err = kl_store_effect_list(&l->effects, &l->n_effects, l->store, l->arena, run.id.ptr, NULL,
+                                   e);
     return err ? err : load_steps_of(l, e);
 }
 
