@@ -59,7 +59,8 @@ typedef struct {
     kl_dataset_format format;
     const char *dir;        /* made; one that is not empty is refused */
     bool force;             /* replace it */
-    const kl_str *held_out; /* tasks or families of which nothing may be written */
+    const kl_str *held_out; /* NUL-terminated: tasks or families of which nothing may be written; a
+                             * stands for any text */
     int n_held_out;
 } kl_dataset_opts;
 

@@ -21,7 +21,7 @@ static kl_err read_held_out(kl_dataset_opts *o, kl_arena *a, const char *path, k
         if (o->n_held_out == MOST_HELD_OUT)
             err = kl_fail(e, KL_ELIMIT, path, "more than %d names", MOST_HELD_OUT);
         else
-            names[o->n_held_out++] = name;
+            names[o->n_held_out++] = kl_arena_copy(a, name);
     }
     o->held_out = names;
     if (!err && !o->n_held_out) {

@@ -8,6 +8,7 @@
 #include "dataset_impl.h"
 #include "base/hash.h"
 #include <ctype.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,9 +83,12 @@ double kli_alike(const kli_sketch *x, const kli_sketch *y) {
 
 /* ---- splits ------------------------------------------------------------------------------ */
 
+/* Names are NUL-terminated, as their patterns are. */
 static bool is_held_out(const kl_dataset_step *s, const kl_dataset_opts *o) {
     for (int i = 0; i < o->n_held_out; i++)
-        if (kl_str_eq(s->task, o->held_out[i]) || kl_str_eq(s->family, o->held_out[i])) return true;
+        if (fnmatch(o->held_out[i].ptr, s->task.ptr, FNM_NOESCAPE) == 0 ||
+            fnmatch(o->held_out[i].ptr, s->family.ptr, FNM_NOESCAPE) == 0)
+            return true;
     return false;
 }
 

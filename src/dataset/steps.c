@@ -264,15 +264,17 @@ static kl_err load_run_of(loading *l, const char *prefix, kl_error *e) {
 
 /* ---- families ---------------------------------------------------------------------------- */
 
-/* The task's own word; its name where the task is not here. */
+/* The task's own word; its name where the task is not here, or where it is no plain name: what a
+ * journal says is never a path (law 7). */
 static kl_str family_of(kl_arena *a, kl_str name) {
     kl_str path;
     kl_task *task;
     const char *text = kl_arena_copy(a, name).ptr;
-    if (kl_task_find(&path, a, text, kl_ignored()) ||
+    if (!name.len || memchr(name.ptr, '/', name.len) || *name.ptr == '.' ||
+        kl_task_find(&path, a, text, kl_ignored()) ||
         kl_task_load(&task, a, path.ptr, kl_ignored()) || !kl_str_eq(task->name, name))
         return name;
-    return task->case_name.len ? task->case_name : name;
+    return kl_arena_copy(a, task->case_name.len ? task->case_name : name);
 }
 
 static void fill_families(kli_samples *s, kl_arena *a) {

@@ -119,7 +119,7 @@ def test_a_run_without_a_model(p):
 def test_what_must_not_appear(p):
     p.env["KLINEAGE_TASKS"] = str(LOOP)
     run = optimize(p, recording(p, [GOOD]), "--json").json()["run"]
-    for name in ("running", "scan"):
+    for name in ("running", "scan", "sc*n"):
         told = export(p, run, "trace", "--force", "--held-out", p.write("held", f"# of the benchmark\nsoftmax\n{name}   # this one\n")).is_("no").json()
         assert told["rows"] == 0 and count(told["refused"], "running") == told["steps"] > 0, told
         assert not glob.glob(str(p.folder / "trace/*.jsonl")) and "must not appear" in (p.folder / "trace/README.md").read_text()
