@@ -131,7 +131,7 @@ static void count(kl_arena *a, kl_dataset_tally **tallies, int *n, kl_str name) 
 }
 #define COUNT(m, list, name) count((m)->arena, &(m)->out->list, &(m)->out->n_##list, name)
 
-static void leave_out(making *m, const char *why) { COUNT(m, left_out, kl_str_of(why)); }
+static void dataset_leave_out(making *m, const char *why) { COUNT(m, left_out, kl_str_of(why)); }
 
 static kl_str or_none(kl_str s) { return s.len ? s : KL_S("none"); }
 
@@ -204,7 +204,7 @@ static bool has_pair(const making *m, const kl_dataset_step *s) {
 }
 
 /* Why a step became no row; those of what must not appear are named by their task. */
-static void explain(making *m) {
+static void explain_steps(making *m) {
     const kl_dataset_format f = m->opts->format;
     for (int i = 0; i < m->steps.n; i++) {
         const kl_dataset_step *s = &m->steps.at[i];
@@ -214,13 +214,14 @@ static void explain(making *m) {
         if (m->split[i] == KLI_HELD_OUT)
             COUNT(m, refused, s->task);
         else if (why)
-            leave_out(m, why);
+            dataset_leave_out(m, why);
         else if (!m->take[i])
-            leave_out(m, "shows a better step, or is shown by one");
+            dataset_leave_out(m, "shows a better step, or is shown by one");
         else if (f == KL_DATASET_PREFERENCE && !has_pair(m, s))
-            leave_out(m, "no rejected reply to the same parent");
+            dataset_leave_out(m, "no rejected reply to the same parent");
         else if (m->split[i] == KLI_SPLITS)
-            leave_out(m, "nearly the same as a row of another split, or as what must not appear");
+            dataset_leave_out(
+                m, "nearly the same as a row of another split, or as what must not appear");
         if (m->split[i] == KLI_HELD_OUT) family_row(m, s, KLI_HELD_OUT);
     }
 }
@@ -243,7 +244,8 @@ static kl_hash identity_of(const kl_dataset_turn *prompt, int n, kl_str reply, k
     return kli_hasher_end(&h);
 }
 
-static void write_row(making *m, const void *row, const kl_dataset_step *s, kli_split split) {
+static void write_dataset_row(making *m, const void *row, const kl_dataset_step *s,
+                              kli_split split) {
     kl_arena *own = kl_arena_new();
     json_t *o = kli_record_json(record_of(m->opts->format), row);
     kl_buf_add(&m->files[split], kli_json_dump(own, o, false));
@@ -261,9 +263,9 @@ static void write_steps(making *m) {
         const bool rl = m->opts->format == KL_DATASET_RL;
         if (m->opts->format != KL_DATASET_TRACE &&
             is_again(m, identity_of(s->prompt, s->n_prompt, rl ? KL_S("") : s->reply, KL_S(""))))
-            leave_out(m, "the same as another row");
+            dataset_leave_out(m, "the same as another row");
         else
-            write_row(m, s, s, m->split[i]);
+            write_dataset_row(m, s, s, m->split[i]);
     }
 }
 
@@ -274,7 +276,7 @@ static void write_pairs(making *m) {
         if (split >= KLI_HELD_OUT || m->split[p->rejected_at - m->steps.at] != split) continue;
         if (!is_again(
                 m, identity_of(p->prompt, p->n_prompt, p->chosen_at->reply, p->rejected_at->reply)))
-            write_row(m, p, p->chosen_at, split);
+            write_dataset_row(m, p, p->chosen_at, split);
     }
 }
 
@@ -309,7 +311,7 @@ static void write_parquet(making *m, const char *dir) {
     }
 }
 
-static kl_err write_files(making *m, const char *dir, kl_error *e) {
+static kl_err write_dataset(making *m, const char *dir, kl_error *e) {
     kl_err err = kli_fs_mkdirs(dir, e);
     for (int i = 0; !err && i < KLI_HELD_OUT; i++) {
         if (!m->files[i].len) continue;
@@ -331,7 +333,7 @@ static kl_err put_in_place(making *m, const char *place, kl_error *e) {
         kl_fail(e, KL_EINVAL, place, "this exists and is not empty");
         return kl_hint(e, "name another folder with --out, or replace this one with --force");
     }
-    kl_err err = write_files(m, fresh, e);
+    kl_err err = write_dataset(m, fresh, e);
     const bool there = !err && kli_fs_exists(place);
     if (there && rename(place, old) != 0)
         err = kl_fail(e, KL_EIO, place, "cannot be replaced: %s", strerror(errno));
@@ -359,7 +361,7 @@ kl_err kl_dataset_export(kl_dataset *out, kl_arena *a, kl_store *s, const kl_dat
     out->n_runs = m.steps.n_runs;
     out->steps = m.steps.n;
     choose(&m);
-    explain(&m);
+    explain_steps(&m);
     if (o->format == KL_DATASET_PREFERENCE)
         write_pairs(&m);
     else

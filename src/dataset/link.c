@@ -17,7 +17,7 @@ static bool gives(const kl_dataset_step *s, kl_str reply, kl_arena *a) {
            kl_str_eq(made, s->source);
 }
 
-static void join(kl_dataset_step *s, kli_question *q, int step, const char *why) {
+static void join_step(kl_dataset_step *s, kli_question *q, int step, const char *why) {
     s->link = kl_str_of(why);
     s->reply = q->reply;
     s->cost_microusd = q->cost_microusd;
@@ -35,7 +35,7 @@ static void link_judged(kl_dataset_step *steps, int n_steps, kli_question *asked
         while (j < n_asked && !gives(&steps[i], asked[j].reply, own)) j++;
         kl_arena_free(own);
         if (j == n_asked) continue; /* no model's: a card's patch was tried */
-        join(&steps[i], &asked[j], i, "applied");
+        join_step(&steps[i], &asked[j], i, "applied");
         which[i] = j;
         from = j + 1;
     }
@@ -58,7 +58,7 @@ void kli_link(kl_dataset_step *steps, int n_steps, kli_question *asked, int n_as
         int j = from;
         while (j < end && (asked[j].prose || asked[j].step >= 0)) j++;
         if (j >= end) continue;
-        join(&steps[i], &asked[j], i, "order");
+        join_step(&steps[i], &asked[j], i, "order");
         which[i] = j;
         from = j + 1;
     }

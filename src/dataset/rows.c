@@ -56,7 +56,7 @@ static bool shows(const kl_dataset_step *s, kl_str source) {
 }
 
 /* Does the prompt of one give away what the other is to find? */
-static bool tells(const kl_dataset_step *x, const kl_dataset_step *y) {
+static bool gives_away(const kl_dataset_step *x, const kl_dataset_step *y) {
     return kl_str_eq(x->parent, y->kernel) || shows(x, y->source);
 }
 
@@ -75,8 +75,8 @@ void kli_best_steps(const kli_samples *s, bool *take, kl_arena *a) {
         const kl_dataset_step *x = sorted[i];
         bool told = false;
         for (int j = 0; !told && j < kept; j++)
-            told =
-                kl_str_eq(x->task, sorted[j]->task) && (tells(x, sorted[j]) || tells(sorted[j], x));
+            told = kl_str_eq(x->task, sorted[j]->task) &&
+                   (gives_away(x, sorted[j]) || gives_away(sorted[j], x));
         if (told)
             take[x - s->at] = false;
         else

@@ -84,7 +84,7 @@ double kli_alike(const kli_sketch *x, const kli_sketch *y) {
 /* ---- splits ------------------------------------------------------------------------------ */
 
 /* Names are NUL-terminated, as their patterns are. */
-static bool is_held_out(const kl_dataset_step *s, const kl_dataset_opts *o) {
+static bool step_is_held_out(const kl_dataset_step *s, const kl_dataset_opts *o) {
     for (int i = 0; i < o->n_held_out; i++)
         if (fnmatch(o->held_out[i].ptr, s->task.ptr, FNM_NOESCAPE) == 0 ||
             fnmatch(o->held_out[i].ptr, s->family.ptr, FNM_NOESCAPE) == 0)
@@ -103,7 +103,7 @@ typedef struct {
     int n, n_before;
 } known_texts;
 
-static bool is_known(const known_texts *k, kl_str text, int n) {
+static bool is_learned(const known_texts *k, kl_str text, int n) {
     for (int i = 0; i < n; i++)
         if (kl_str_eq(k->at[i].text, text)) return true;
     return false;
@@ -119,7 +119,7 @@ static bool resembles(const known_texts *k, kl_str text) {
 }
 
 static void learn(known_texts *k, kl_str text) {
-    if (!text.len || is_known(k, text, k->n)) return;
+    if (!text.len || is_learned(k, text, k->n)) return;
     known_text *t = KL_PUSH(k->arena, k->at, k->n);
     t->text = text;
     kli_sketch_of(&t->sketch, text);
@@ -129,7 +129,7 @@ void kli_splits(kli_split *out, const kli_samples *s, const bool *take, const kl
                 kl_arena *a) {
     known_texts known = {.arena = a};
     for (int i = 0; i < s->n; i++)
-        out[i] = is_held_out(&s->at[i], o) ? KLI_HELD_OUT : kli_split_of(s->at[i].family);
+        out[i] = step_is_held_out(&s->at[i], o) ? KLI_HELD_OUT : kli_split_of(s->at[i].family);
     for (int split = KLI_HELD_OUT; split >= KLI_TRAIN; split--) {
         for (int i = 0; i < s->n; i++) {
             if (out[i] != (kli_split)split || (split != KLI_HELD_OUT && !take[i])) continue;

@@ -45,7 +45,7 @@ static kl_err steps_text(kl_str *out, loading *l, kl_str hash, kl_error *e) {
 }
 
 /* The text of an identity, out of the steps that made it: of this run or one before. */
-static kl_str source_of(const kli_samples *s, kl_str kernel) {
+static kl_str step_source(const kli_samples *s, kl_str kernel) {
     for (int i = s->n - 1; kernel.len && i >= 0; i--)
         if (kl_str_eq(s->at[i].kernel, kernel) && s->at[i].source.len) return s->at[i].source;
     return KL_S("");
@@ -53,7 +53,7 @@ static kl_str source_of(const kli_samples *s, kl_str kernel) {
 
 /* ---- verdicts ---------------------------------------------------------------------------- */
 
-static void take_verdict(kl_dataset_step *s, const kl_verdict *v) {
+static void verdict_into(kl_dataset_step *s, const kl_verdict *v) {
     s->task = v->task;
     s->task_hash = v->task_hash;
     s->workload = v->workload;
@@ -64,7 +64,7 @@ static void take_verdict(kl_dataset_step *s, const kl_verdict *v) {
 }
 
 /* A verdict that this journal does not have leaves what the track's first step says. */
-static kl_err read_verdict(kl_dataset_step *s, loading *l, kl_error *e) {
+static kl_err load_verdict(kl_dataset_step *s, loading *l, kl_error *e) {
     kl_str json;
     kl_error own = {0};
     kl_verdict *v = KL_NEW(l->arena, kl_verdict);
@@ -75,7 +75,7 @@ static kl_err read_verdict(kl_dataset_step *s, loading *l, kl_error *e) {
     if (err) return *e = own, err;
     err = kl_verdict_parse(v, l->arena, json, KL_S("journal"), e);
     if (err) return err;
-    take_verdict(s, v);
+    verdict_into(s, v);
     const bool gated = kl_str_eq(kl_str_of(kl_outcome_name(v->outcome)), s->outcome);
     if (gated && v->assurance) s->assurance = kl_arena_copy(l->arena, (kl_str){&v->assurance, 1});
     if (!gated) s->verdict = KL_S(""), s->n_features = 0; /* of the step before */
@@ -138,9 +138,9 @@ static kl_err add_step(loading *l, const kl_store_step *row, kl_error *e) {
     if (err) return err;
     kl_dataset_step s = sample_of(&p, row, l);
     err = steps_text(&s.source, l, p.source, e);
-    if (!err) err = read_verdict(&s, l, e);
+    if (!err) err = load_verdict(&s, l, e);
     if (err) return err;
-    s.parent_source = source_of(l->out, s.parent);
+    s.parent_source = step_source(l->out, s.parent);
     *KL_PUSH(l->arena, l->out->at, l->out->n) = s;
     return KL_OK;
 }
@@ -155,7 +155,7 @@ static bool is_prose(kl_str purpose) {
     return false;
 }
 
-static kl_err read_question(kli_question *q, loading *l, const kl_store_effect *f, kl_error *e) {
+static kl_err question_of(kli_question *q, loading *l, const kl_store_effect *f, kl_error *e) {
     json_t *answer;
     kl_err err = kli_json_parse(&answer, f->answer, KL_S("journal: effect"), e);
     if (err) return err;
@@ -204,7 +204,7 @@ static kl_err end_track(loading *l, int from, kl_error *e) {
     for (size_t i = 0; !err && i < l->n_effects; i++)
         if (kl_str_eq(l->effects[i].kind, KL_S("ask")) &&
             kl_str_eq(l->effects[i].track, steps[0].track))
-            err = read_question(&asked[n_asked++], l, &l->effects[i], e);
+            err = question_of(&asked[n_asked++], l, &l->effects[i], e);
     if (err) return err;
     fill_track(steps, n);
     kli_link(steps, n, asked, n_asked, which);
@@ -229,7 +229,7 @@ static kl_err load_steps_of(loading *l, kl_error *e) {
     return err || !n ? err : end_track(l, from, e);
 }
 
-static bool is_loaded(const kli_samples *s, kl_str run) {
+static bool is_run_loaded(const kli_samples *s, kl_str run) {
     for (int i = 0; i < s->n_runs; i++)
         if (kl_str_eq(s->runs[i], run)) return true;
     return false;
@@ -248,7 +248,7 @@ static kl_err load_run_of(loading *l, const char *prefix, kl_error *e) {
     kl_store_run run;
     json_t *o = NULL;
     kl_err err = kl_store_run_find(&run, l->store, l->arena, prefix, e);
-    if (err || is_loaded(l->out, run.id)) return err; /* named twice, it is still one run */
+    if (err || is_run_loaded(l->out, run.id)) return err; /* named twice, it is still one run */
     l->run = run.id;
     l->replayed = false;
     if (kli_json_parse(&o, run.json, KL_S("journal: run"), kl_ignored()) == KL_OK)
