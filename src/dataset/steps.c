@@ -155,7 +155,7 @@ static bool is_prose(kl_str purpose) {
     return false;
 }
 
-static kl_err question_of(kli_question *q, loading *l, const kl_store_effect *f, kl_error *e) {
+static kl_err ask_row(kli_question *q, loading *l, const kl_store_effect *f, kl_error *e) {
     json_t *answer;
     kl_err err = kli_json_parse(&answer, f->answer, KL_S("journal: effect"), e);
     if (err) return err;
@@ -204,7 +204,7 @@ static kl_err end_track(loading *l, int from, kl_error *e) {
     for (size_t i = 0; !err && i < l->n_effects; i++)
         if (kl_str_eq(l->effects[i].kind, KL_S("ask")) &&
             kl_str_eq(l->effects[i].track, steps[0].track))
-            err = question_of(&asked[n_asked++], l, &l->effects[i], e);
+            err = ask_row(&asked[n_asked++], l, &l->effects[i], e);
     if (err) return err;
     fill_track(steps, n);
     kli_link(steps, n, asked, n_asked, which);
