@@ -50,8 +50,11 @@ typedef struct {
 #define KL_DEF_DATASET KL_MEMBER
 #include <klineage/dataset.def>
 } kl_dataset;
-extern const kl_record KL_DATASET, KL_DATASET_STEP, KL_DATASET_SFT_ROW, KL_DATASET_RL_ROW,
-    KL_DATASET_PAIR;
+extern const kl_record KL_DATASET;
+extern const kl_record KL_DATASET_STEP;    /* of `trace` */
+extern const kl_record KL_DATASET_SFT_ROW; /* the same struct */
+extern const kl_record KL_DATASET_RL_ROW;  /* the same struct */
+extern const kl_record KL_DATASET_PAIR;
 
 typedef struct {
     const char *const *runs; /* ids or their beginnings */
