@@ -18,7 +18,7 @@ set(support ${KL_SHARED_jansson} ${KL_SHARED_md} ${KL_SHARED_xxhash} Threads::Th
 
 kl_library(klgate base support task kernel confine backend surface gate executor)
 target_link_libraries(libklgate PRIVATE ${support} ${KL_SHARED_seccomp} INTERFACE jansson)
-kl_library(klineage support confine store rewrite model run lineage skill search experiment report)
+kl_library(klineage support confine store rewrite model run lineage skill search experiment report dataset)
 target_link_libraries(libklineage PUBLIC libklgate PRIVATE ${support} ${KL_SHARED_seccomp} ${KL_SHARED_sqlite3} ${KL_SHARED_zstd} ${KL_SHARED_fyaml})
 
 # ---- programs and libraries ----------------------------------------------------------------------------------

@@ -26,5 +26,6 @@
 #include <klineage/search.h>     /* policies that make one kernel faster */
 #include <klineage/experiment.h> /* policies compared at equal cost */
 #include <klineage/report.h>     /* pages, tables and figures */
+#include <klineage/dataset.h>    /* steps as rows for training */
 
 #endif

@@ -62,6 +62,11 @@
 #define KL_MAX_TRACKS                                                                              \
     1024 /* of one run: each is a line of work with a process of its own while it runs */
 #define KL_LEASE_SECONDS 60 /* until it ends unless renewed, every 15 s */
+#define KL_MAX_DATASET_ROWS                                                                        \
+    1000000                    /* steps of one run; texts of all runs are in memory at once        \
+                                */
+#define KL_MAX_DATASET_RUNS 48 /* of one data set: as many as a command line has words */
+#define KL_MAX_TURNS 4096      /* messages of one prompt */
 #define KL_MAX_EXPERIMENT_BYTES                                                                    \
     (256u << 10) /* one experiment file; a row takes some hundred bytes */
 

@@ -2,12 +2,14 @@
  * docs/schema/. SPDX-License-Identifier: Apache-2.0 */
 #include "base/record.h"
 #include "command/command.h"
+#include <klineage/dataset.h>
 #include <klineage/skill.h>
 #include <string.h>
 
 static const kl_record *const DOCUMENTS[] = {
-    &KL_VERDICT, &KL_LINEAGE, &KL_CARD_EVIDENCE, &KL_STEP,  &KL_CHARGE,
-    &KL_JOB,     &KL_PROBE,   &KL_PROBE_STATE,   &KL_NOISE, &KL_NOISE_RECORD};
+    &KL_VERDICT, &KL_LINEAGE,         &KL_CARD_EVIDENCE,  &KL_STEP,         &KL_CHARGE,
+    &KL_JOB,     &KL_PROBE,           &KL_PROBE_STATE,    &KL_NOISE,        &KL_NOISE_RECORD,
+    &KL_DATASET, &KL_DATASET_SFT_ROW, &KL_DATASET_RL_ROW, &KL_DATASET_PAIR, &KL_DATASET_STEP};
 
 void kli_page_records(kl_buf *out) {
     kl_buf_printf(out, "# Records\n\n<!-- Generated: klineage --generate records > "
