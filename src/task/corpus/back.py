@@ -17,6 +17,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -32,9 +33,25 @@ MOST_ANSWER = 1 << 20
 OUT, SCRATCH, HELD, LICENCES = "", "", [], {}
 
 
+@contextlib.contextmanager
+def unheard():
+    """A PyTorch that does not like its NumPy says so on descriptor 2, in Python and in C++: no message of ours."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def needs_torch():
     try:
-        import torch  # noqa: F401
+        with unheard():
+            import torch  # noqa: F401
     except ImportError:
         raise Missing("PyTorch is needed to try what packages compute", "python3 -m pip install torch, or name a Python that has it in KLINEAGE_PYTHON", package=True) from None
 
@@ -99,12 +116,13 @@ def prepare(out, held, log):
     shutil.rmtree(os.path.join(out, "work"), ignore_errors=True)
     for name in ("work", "tasks", "half"):
         os.makedirs(os.path.join(out, name), exist_ok=True)
-    import torch    # once, for all children
-    import torch.utils._python_dispatch  # noqa: F401
-    torch.set_num_threads(1)
-    import runner_script  # noqa: F401
-    import trial  # noqa: F401
-    import kernelbench  # noqa: F401
+    with unheard():
+        import torch    # once, for all children
+        import torch.utils._python_dispatch  # noqa: F401
+        torch.set_num_threads(1)
+        import runner_script  # noqa: F401
+        import trial  # noqa: F401
+        import kernelbench  # noqa: F401
 
 
 def name_tasks(jobs):
