@@ -145,7 +145,8 @@ def test_a_client_makes_a_kernel_faster(p):
         assert "gemm" in tasks["text"] and not facts["error"], (tasks, facts)
         assert not found["error"] and found["json"]["schema"] == "klineage/optimized", found
         track, = found["json"]["tracks"]
-        assert track["proposals"] == 3 and track["spent_microusd"] == 0 and found["progress"], found
+        assert track["proposals"] == 3 and track["spent_microusd"] == 0, found
+        assert found["progress"] or client != CLIENTS[0], found    # the same search again is answered from the journal at once
         verdict, report = ask(p, ["call", "gate", {"task": "gemm", "kernel": best, "check_only": True, **shape}],
                               ["call", "report", {"run": [found["json"]["run"]], "out": f"{best}.html"}], client=client)
         assert verdict["json"]["outcome"] == "pass" and verdict["json"]["kernel"]["path"] == best, verdict
