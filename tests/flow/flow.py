@@ -252,7 +252,7 @@ def test_every_command_prints_a_document(p):
             ("card", "show", "pack-b-c", *library), ("retrieve", "gemm", p.naive, *library), ("cost",), ("run", "list"),
             ("probe", "--dry-run", *library), ("probe", "export", "--library", "mine"), ("probe", "show", *library), ("library", "import", card, "--library", "mine"), ("spool", "spool"), ("top", "spool", "--once")]
     elsewhere = ("tune", "walk", "lift", "admit", "optimize", "experiment", "report", "run show", "run record", "lineage rederive",
-                 "lineage judge", "probe import", "probe recorded", "task import", "corpus", "init", "capture", "serve")
+                 "lineage judge", "probe import", "probe recorded", "task import", "corpus", "dataset export", "init", "capture", "serve")
     for words in here:
         key = p.run("verdict", "list", "--json").json()["verdicts"][0]["key"] if "KEY" in words else ""
         answer = p.run(*[key if word == "KEY" else word for word in words], "--json", limit=200)

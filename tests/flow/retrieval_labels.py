@@ -28,7 +28,9 @@ def every_state():
             continue
         yield from (str(path.with_suffix(suffix).relative_to(SOURCE)) for path in rungs)
     for path in SOURCE.glob("library/lineages/*.json"):
-        yield from (f"{path.relative_to(SOURCE).with_suffix('')}/{state['name']}" for state in json.loads(path.read_text())["states"])
+        lineage = json.loads(path.read_text())
+        if lineage["surface"] in labels.EXTENSIONS.values():
+            yield from (f"{path.relative_to(SOURCE).with_suffix('')}/{state['name']}" for state in lineage["states"])
 
 
 def bare(text):
