@@ -149,7 +149,8 @@ def test_a_client_makes_a_kernel_faster(p):
         assert found["progress"] or client != CLIENTS[0], found    # the same search again is answered from the journal at once
         verdict, report = ask(p, ["call", "gate", {"task": "gemm", "kernel": best, "check_only": True, **shape}],
                               ["call", "report", {"run": [found["json"]["run"]], "out": f"{best}.html"}], client=client)
-        assert verdict["json"]["outcome"] == "pass" and verdict["json"]["kernel"]["path"] == best, verdict
+        # One text has one verdict, which names the file that it was first asked for.
+        assert verdict["json"]["outcome"] == "pass" and verdict["json"]["kernel"]["path"] in (best, str(p.folder / f"{CLIENTS[0]}.c")), verdict
         assert not report["error"] and (p.folder / f"{client}.c.html").stat().st_size > 10000, report
 
 
