@@ -241,7 +241,7 @@ static void add_decided(code_texts *t, const kli_values *v, const kli_export *x,
 
 /* ---- which code is for a shape ----------------------------------------------------------- */
 
-static void add_key(kl_buf *b, const kli_export *x, const kli_key *key) {
+static void cuda_add_key(kl_buf *b, const kli_export *x, const kli_key *key) {
     const char *value =
         key->scalar ? kli_export_name(x->arena, key->text).ptr : kli_expression(x, key->text).ptr;
     kl_buf_printf(b, key->kind == KLI_KEY_CLASS ? "klx_class(%s), " : "%s, ", value);
@@ -259,7 +259,7 @@ static kl_str select_text(const kli_export *x) {
         kl_buf_printf(&b, "},\n");
     }
     kl_buf_printf(&b, "    };\n    const int64_t keys[%d] = {", keys.n);
-    for (int k = 0; k < keys.n; k++) add_key(&b, x, &keys.at[k]);
+    for (int k = 0; k < keys.n; k++) cuda_add_key(&b, x, &keys.at[k]);
     kl_buf_printf(&b,
                   "};\n"
                   "    for (int i = 0; i < %d; i++)\n"

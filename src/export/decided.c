@@ -220,7 +220,7 @@ static void add_pointer(const decided *d, size_t launch, size_t j, const json_t 
         kl_buf_printf(d->out, "value_%zu_%zu", launch, j);
 }
 
-static void add_values(const decided *d, size_t launch, const json_t *o) {
+static void decided_add_values(const decided *d, size_t launch, const json_t *o) {
     const json_t *args = json_object_get(o, "args");
     const int of = decided_of(o);
     const size_t n = json_array_size(args);
@@ -252,7 +252,7 @@ static void add_launches(const decided *d, int first) {
     const json_t *launches = decided_list(d, "launches"), *buffers = decided_list(d, "buffers");
     for (size_t i = 0; i < json_array_size(launches); i++) {
         add_shape(d, i, json_array_get(launches, i));
-        add_values(d, i, json_array_get(launches, i));
+        decided_add_values(d, i, json_array_get(launches, i));
     }
     kl_buf_printf(d->out, "    if (p->bad) return %s_BAD_SHAPE;\n",
                   kli_export_upper(d->x->arena, d->x->name).ptr);

@@ -61,7 +61,7 @@ static kl_str parameter_of(const char *code, size_t from, size_t to) {
     return (kl_str){code + begin, to - begin};
 }
 
-static void site_parameters(kli_site *s, const char *code, size_t open, size_t close) {
+static void patch_site_parameters(kli_site *s, const char *code, size_t open, size_t close) {
     int depth = 0;
     size_t from = open + 1;
     for (size_t i = open + 1; i <= close; i++) {
@@ -138,7 +138,7 @@ kl_err kli_site_in_c(kli_site *s, kl_arena *a, kl_str text, kl_str function, kl_
         s->body = body + 1;
         s->top = behind_includes(code, i);
         s->returns_nothing = returns_nothing(code, i);
-        site_parameters(s, code, open, close);
+        patch_site_parameters(s, code, open, close);
         return KL_OK;
     }
     return kl_fail(e, KL_EINVAL, s->file, "there is no function %.*s with a body",
