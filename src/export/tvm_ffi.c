@@ -155,7 +155,7 @@ static void tvm_values(kli_values *v, const kli_export *x, int first) {
     kli_value_set(v, "axis_members", axis_members(x));
     kli_value_set(v, "axis_values", axis_values(x, false));
     kli_value_set(v, "comma_axis_values", axis_values(x, true));
-    kli_value_set(v, "tvm_call_values", tvm_call_values(x));
+    kli_value_set(v, "call_values", tvm_call_values(x));
     kli_value_set(v, "checked", kli_template(v, "checked"));
     kli_value_set(v, "tvm_arguments", tvm_arguments(x, tvm_name(x, first)));
     kli_value_set(v, "tvm_axes", tvm_axes(x));
