@@ -237,12 +237,32 @@ static job_finish server_job(kli_proc_result *out, kl_arena *a, const compile_se
     return how;
 }
 
-static kl_err ask_cold(kli_proc_result *out, kl_arena *a, const kli_compile_script *script,
-                       kl_str request, kl_error *e) {
+static kl_err run_cold(kli_proc_result *out, kl_arena *a, const kli_compile_script *script,
+                       const char *how, kl_str request, kl_error *e) {
     const char *words[FIXED_WORDS + MODULES + 2];
-    make_words(words, a, script, "once");
+    make_words(words, a, script, how);
     return kli_compile_run_on(out, a, words, request, NOWHERE, script->readable, MAX_ANSWER_BYTES,
                               e);
+}
+
+static kl_str last_line(kl_str text) {
+    text = kl_str_trim(text);
+    size_t from = text.len;
+    while (from && text.ptr[from - 1] != '\n') from--;
+    return (kl_str){text.ptr + from, text.len - from};
+}
+
+/* Whether it is the compiler that fails is asked without a kernel: one could have any status. */
+static kl_err ask_cold(kli_proc_result *out, kl_arena *a, const kli_compile_script *script,
+                       kl_str request, kl_error *e) {
+    kli_proc_result bare;
+    kl_err code = run_cold(out, a, script, "once", request, e);
+    if (code || (out->exit_code == 0 && !out->signal)) return code;
+    code = run_cold(&bare, a, script, "load", KL_S(""), e);
+    if (code || (bare.exit_code == 0 && !bare.signal)) return code;
+    const kl_str said = last_line(bare.err);
+    kl_fail(e, KL_ENODEV, script->script, "its compiler does not load: %.*s", KL_STR_ARG(said));
+    return kl_hint(e, "klineage doctor tells which package %s has", script->python);
 }
 
 kl_err kli_compile_ask(kli_proc_result *out, kl_str *cold, kl_arena *a,

@@ -2,6 +2,7 @@
 
 usage: python3 -I -B compile_server.py once SITE SCRIPT MODULE...     request on stdin, answer on stdout
        python3 -I -B compile_server.py serve SITE SCRIPT MODULE...    jobs come over the socket on descriptor 3
+       python3 -I -B compile_server.py load SITE SCRIPT MODULE...     nothing: does the compiler load here?
 
 It runs confined from its first byte on, and alone in a process namespace when it serves: as process
 1 of it, it can be neither ended nor stopped by what it starts, and everything ends with it.  The
@@ -119,4 +120,7 @@ def serve(script):
 
 if __name__ == "__main__":
     loaded = load(sys.argv[2], sys.argv[3], sys.argv[4:])
-    serve(loaded) if sys.argv[1] == "serve" else be_child(loaded)
+    if sys.argv[1] == "serve":
+        serve(loaded)
+    elif sys.argv[1] == "once":
+        be_child(loaded)

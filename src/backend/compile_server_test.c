@@ -264,6 +264,21 @@ static void test_compile_server__without_namespaces_each_job_has_its_own_process
     assert_int_equal(status, 0);
 }
 
+/* Nor is a kernel believed that ends as if its compiler were not there. */
+static void test_compile_server__a_compiler_that_does_not_load_is_no_refusal(void **state) {
+    static const char *const MODULES[] = {"json", "no_such_compiler", NULL};
+    static kli_compile_script broken;
+    kl_error e = {0};
+    (void)state;
+    broken = g.script;
+    broken.modules = MODULES;
+    assert_int_equal(kli_compile_ask(&g.r, &g.cold, g.arena, &broken, KL_S("\"len(seen)\""), &e),
+                     KL_ENODEV);
+    assert_contains(e.message, "ModuleNotFoundError: No module named 'no_such_compiler'");
+    ask("!raise ModuleNotFoundError('no_such_compiler')");
+    assert_int_equal(g.r.exit_code, 1);
+}
+
 static int open_all(void **state) {
     static const char *const MODULES[] = {"json", NULL};
     static const char *readable[3];
@@ -303,6 +318,7 @@ int main(void) {
         cmocka_unit_test(test_compile_server__answers_go_to_who_asked),
         cmocka_unit_test(test_compile_server__a_job_can_be_given_up),
         cmocka_unit_test(test_compile_server__without_namespaces_each_job_has_its_own_process),
+        cmocka_unit_test(test_compile_server__a_compiler_that_does_not_load_is_no_refusal),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
