@@ -22,8 +22,8 @@ typedef struct {
 /* Run `script` on `request`: out->out is its answer, out->err its log, bounds as of
  * kli_compile_run; nothing is writable.  The process is a new child of one that never saw a request
  * and is alone in its namespace; where such a server cannot be had, one of its own, and `*cold`
- * says why (else empty).  Errors: as of kli_compile_run; KL_ENODEV also where the script or a module
- * of it does not load, which is then found out without the request. */
+ * says why (else empty).  Errors: as of kli_compile_run; KL_ENODEV also where the script or a
+ * module of it does not load, which is found out without the request. */
 KL_MUST_USE kl_err kli_compile_ask(kli_proc_result *out, kl_str *cold, kl_arena *a,
                                    const kli_compile_script *script, kl_str request, kl_error *e);
 #endif
