@@ -176,6 +176,12 @@ def processes_of(job):
     return found
 
 
+def jobs_in_queue(scene):
+    """Pairs of number and state; an element of an array has a number of its own (%A), the one that its processes are told."""
+    said = subprocess.run(["squeue", "-h", "-r", "-o", "%A %T"], env=scene.env, capture_output=True, text=True, check=True).stdout
+    return [tuple(line.split()) for line in said.splitlines()]
+
+
 def with_slurm(p):
     """Controller, nodes with what runs on them, and Slurm's own controller."""
     with helper("slurm.py", "3", "1") as slurm:
@@ -192,13 +198,13 @@ def with_slurm(p):
         until_it_ends(scene, chance, {"n1": lambda: kill("n1"), "n2": lambda: kill("n2"), "slurmctld": lambda: kill("controller")}, 8)
         books_balance(scene, query)
         asks_nobody(scene)
-        left = []
         for _ in range(60):    # a job whose node was started anew looks once more into the folder before it ends
-            left = subprocess.run(["squeue", "-h", "-o", "%i"], env=scene.env, capture_output=True, text=True).stdout.split()
-            if not any(map(processes_of, left)):
+            left = jobs_in_queue(scene)
+            if not any(state == "PENDING" or processes_of(job) for job, state in left):
                 break
             time.sleep(1)
-        # Slurm may remember a job that died with its node for as long as the node does not register anew; nothing of it may run.
-        assert not any(map(processes_of, left)), f"jobs still run: {left}"
+        # Slurm may remember a job that died with its node for as long as the node does not register anew; nothing of it may run, or come to run.
+        alive = [(job, state, processes_of(job)) for job, state in left if state == "PENDING" or processes_of(job)]
+        assert not alive, f"jobs are left: {alive}"
         if left:
             print(f"Slurm remembers {left}, of which no process is left")
