@@ -12,8 +12,8 @@ baselines.  With --jit that one is also judged beside FlagGems' own function, it
 and beside Triton's JIT of the extracted file (jit_baseline.py).  Verdicts are kept as FOLDER/verdicts/*.json.  With --spool
 the work goes to another host: exit status 11 says that verdicts are missing; run the worker there, then this again.  With
 --work the worker is started here and waited for; --seconds ends what is not done by then, and the rows say so.  --check
-compiles each kernel for each instance and judges nothing.  --known FILE takes what was the fastest from an earlier result, and only
-the JIT is judged.  Prints one JSON object.  SPDX-License-Identifier: Apache-2.0"""
+compiles each kernel for each instance and judges nothing.  --known FILE takes what was the fastest from an earlier result, and no
+configuration is tried.  Prints one JSON object.  SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import concurrent.futures
 import json
@@ -304,10 +304,11 @@ def known_rows(path):
     return rows
 
 
-def only_jit(options, recipes, instances, files):
-    """The fastest of each instance are those of an earlier visit."""
+def known_parts(options, recipes, instances, files):
+    """The fastest of each instance are those of an earlier visit: no configuration is tried."""
     rows = known_rows(options.known)
-    beside_jit(options, instances, files, rows)
+    for judge in [best] + [beside_jit] * options.jit:
+        judge(options, instances, files, rows)
     return result(options, recipes, rows), any(row["missing"] for row in rows.values())
 
 
@@ -376,7 +377,7 @@ def main():
     options.worker = Worker(options) if options.work else None
     if options.worker:
         options.worker.start()
-    text, missing = (only_jit if options.known else all_parts)(options, recipes, instances, files)
+    text, missing = (known_parts if options.known else all_parts)(options, recipes, instances, files)
     if options.worker:
         options.worker.end()
     print(text)

@@ -1,11 +1,12 @@
 /* runner_cuda_time.c - how long does one call take?  Device events, by one of two methods:
  *
- *   EVENTS  per call:  reset, poison | flush 2 x L2 | event, launches, event
- *           The flush runs for tens of microseconds, so that all launches of the call are queued
- * before the first begins: host latency never enters the interval.  Calls with many launches get a
- * longer flush. GRAPH   once:      reset, poison every slot | a wait on the device | event, graph
- * of all calls, event For kernels of a few microseconds, where two events around one launch would
- * measure mostly themselves.
+ *   EVENTS  per call:  wait | reset, poison | flush 2 x L2, several times | event, launches, event
+ *           The flushes run for a quarter of a millisecond, so that all launches of the call are
+ *           queued before the first begins, and that the device is as busy before it as before a
+ *           call of anybody else, however long its host took: neither is in the interval.
+ *   GRAPH   once:      reset, poison every slot | a wait on the device | event, graph of all calls,
+ *           event.  For kernels of a few microseconds, where two events around one launch would
+ *           measure mostly themselves.
  *
  * Poison, restore and reset are on the stream before the first event, never between the two.  Each
  * call has its own output slot and the next input set, and what a batch left is looked at when it
@@ -167,7 +168,7 @@ static int check_idle(kli_runner_ctx *c, const kl_msg_time *m, const uint64_t *b
 /* ---- EVENTS ------------------------------------------------------------------------------ */
 
 static int flush_for(kli_runner_ctx *c) {
-    for (uint32_t i = 0; i <= c->plan.n_launches / LAUNCHES_PER_FLUSH; i++)
+    for (uint32_t i = 0; i < KL_WIRE_FLUSHES + c->plan.n_launches / LAUNCHES_PER_FLUSH; i++)
         if (kli_cuda_flush(c)) return 1;
     return 0;
 }
@@ -178,8 +179,11 @@ static int prepare_every_slot(kli_runner_ctx *c, const kl_msg_time *m) {
     return kli_cuda_prepare_slots(c, 0, c->layout.n_slots, (uint8_t)m->poison) || digest_blank(c);
 }
 
+/* Begins on a device that is done: of one call's outputs a digest was taken and waited for, of
+ * another's not. */
 static int event_call(kli_runner_ctx *c, const kl_msg_time *m, uint32_t j) {
     uint32_t call = m->first + j;
+    if (kli_cuda_check(c, kli_cuda_wait(kli_cuda_of(c)), "a timed call")) return 1;
     if (kli_cuda_reset(c) || kli_cuda_prepare_slots(c, call_slot(c, call), 1, (uint8_t)m->poison))
         return 1;
     if (m->flush ? flush_for(c) : plug(c, 1)) return 1;

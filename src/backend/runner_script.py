@@ -508,13 +508,17 @@ class Runner:
         return 0
 
     def flush(self):
-        """Write 2 x L2, with a value that alternates: the same method as the C runner's."""
+        """Write 2 x L2, with a value that alternates, by the very function of the C runner: after a fill of PyTorch's own a matrix
+        product takes .9 % longer."""
         torch = self.torch
         if self.flush_buffer is None:
             l2 = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or 64 << 20
             self.flush_buffer = torch.empty(2 * l2, dtype=torch.uint8, device="cuda")
+            self.driver = C.CDLL("libcuda.so.1")
         self.flush_value ^= 0xFF
-        self.flush_buffer.fill_(self.flush_value)
+        if self.driver.cuMemsetD8Async(C.c_void_p(self.flush_buffer.data_ptr()), C.c_ubyte(self.flush_value),
+                                       C.c_size_t(self.flush_buffer.numel()), C.c_void_p(torch.cuda.current_stream().cuda_stream)):
+            raise Fault(DEVICE, "flushing the cache")
 
     def plug(self):
         """Keep the stream busy for twice the time that Python needs to enqueue a call, so that its latency stays out of the interval."""
@@ -528,8 +532,9 @@ class Runner:
         for j in range(message.calls):
             values = self.arguments(*self.place_of(message.first + j))
             first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            self.sync()
             self.plug()
-            if message.flush:
+            for _ in range(FLUSHES if message.flush else 0):
                 self.flush()
             first.record()
             self.call(values)

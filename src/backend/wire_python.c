@@ -115,6 +115,7 @@ static void put_numbers(void) {
         {"WIRE_VERSION", KL_WIRE_VERSION},
         {"WIRE_FD", KL_WIRE_FD},
         {"MAX_SAMPLES", KL_WIRE_MAX_SAMPLES},
+        {"FLUSHES", KL_WIRE_FLUSHES},
         {"MAX_TENSORS", KL_MAX_TENSORS},
         {"MAX_LAUNCHES", KL_MAX_LAUNCHES},
         {"ARTEFACT_SCRIPT", KL_ARTEFACT_SCRIPT},
