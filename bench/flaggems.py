@@ -143,7 +143,7 @@ def judged(options, task, workload, path, *words):
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError:
-        return {"outcome": "error", "why": done.stderr.strip(), "time": None, "degradations": []}
+        return {"outcome": "error", "why": json.loads(done.stderr)["message"], "time": None, "degradations": []}
 
 
 def read(options, job):
