@@ -333,19 +333,22 @@ static bool used_something(const kl_usage *u) { return kl_usage_prompt(u) + u->o
 
 /* The call failed.  What surely was not charged goes; where it is known what arrived, the most that
  * this can have cost stays; else all. */
-static void give_up(const ask_question *q, kl_store_charge *c, kl_err why, kl_reply *r) {
-    kl_error unused = {0};
+static kl_err let_go(const ask_question *q, kl_store_charge *c, kl_err why, kl_reply *r,
+                     kl_error *e) {
     kl_price price;
     kl_store *s = q->t->run->store;
-    kl_err err;
-    if (why == KL_PENDING || provider_of(q->t)->repeatable || r->billed_microusd == 0) {
-        err = kl_store_release(s, q->key, &unused);
-    } else if (used_something(&r->usage)) {
-        ask_take_cost(c, q, r, &price);
-        err = kl_store_break_off(s, c, &unused);
-    } else {
-        err = kl_store_lose(s, q->key, &unused);
-    }
+    if (why == KL_PENDING || provider_of(q->t)->repeatable || r->billed_microusd == 0)
+        return kl_store_release(s, q->key, e);
+    if (!used_something(&r->usage)) return kl_store_lose(s, q->key, e);
+    ask_take_cost(c, q, r, &price);
+    return kl_store_break_off(s, c, e);
+}
+
+/* Twice, since a disk that was full for a moment must not leave money reserved that nobody owes. */
+static void give_up(const ask_question *q, kl_store_charge *c, kl_err why, kl_reply *r) {
+    kl_error unused = {0};
+    kl_err err = let_go(q, c, why, r, &unused);
+    if (err) err = let_go(q, c, why, r, &unused);
     if (err)
         kli_debug("%s: %s", unused.where,
                   unused.message); /* still reserved, which is the careful side */

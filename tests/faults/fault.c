@@ -183,8 +183,16 @@ static int open_mode(int flags, va_list args) {
     return flags & (O_CREAT | O_TMPFILE) ? va_arg(args, int) : 0;
 }
 
+/* A naive kernel that does not open counts as missing, and a prompt then goes without it: that is
+ * known, and no fault to find (docs/faults.md, Limits). */
+static bool may_be_missing(const char *path) {
+    const char *name = strrchr(path, '/');
+    return !strcmp(name ? name + 1 : path, "naive.c");
+}
+
 #define OPENS(folder)                                                                              \
-    FAILS(OPEN);                                                                                   \
+    const int what = may_be_missing(path) ? 0 : fate(OPEN);                                        \
+    if (what > 0) return errno = what, -1;                                                         \
     va_list args;                                                                                  \
     va_start(args, flags);                                                                         \
     const int mode = open_mode(flags, args);                                                       \

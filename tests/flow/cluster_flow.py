@@ -103,7 +103,7 @@ def test_slurm_a_node_that_fails_is_replaced(p):
         taken = eventually(lambda: list((p.folder / "shared/cpu").glob("taken/*@slurm-*")))[0]
         node = slurm_says(p, "squeue", "-h", "-o", "%N").split()[0]
         assert slurm.ask(f"kill {node}") == "killed" and taken
-        slurm.ask(f"start {node}")
+        eventually(lambda: slurm_says(p, "sinfo", "-h", "-N", "-n", node, "-p", "all", "-o", "%T").startswith("down"))
         assert running.wait(250) in (EXIT["ok"], EXIT["unstable"]), running.stdout.read()
 
 

@@ -23,12 +23,12 @@ def memory_share(share):
 
 @contextlib.contextmanager
 def load():
-    """As much work as two cores can do beside the demo, and a process that walks through memory; without stress-ng, spinning processes
-    alone.  More of it makes nothing else happen, and the demo longer by its share."""
+    """A process for each of two cores beside the demo, one of which walks through memory; without stress-ng, spinning processes alone.
+    More of it makes nothing else happen, and the demo longer by its share."""
     if shutil.which("stress-ng"):
-        words = [["stress-ng", "--quiet", "--cpu", "2", "--vm", "1", "--vm-bytes", str(memory_share(0.6)), "--timeout", f"{LIMIT_SECONDS}s"]]
+        words = [["stress-ng", "--quiet", "--cpu", "1", "--vm", "1", "--vm-bytes", str(memory_share(0.6)), "--timeout", f"{LIMIT_SECONDS}s"]]
     else:
-        words = [["timeout", str(LIMIT_SECONDS), sys.executable, "-c", "while True: pass"]] * 3
+        words = [["timeout", str(LIMIT_SECONDS), sys.executable, "-c", "while True: pass"]] * 2
     others = [subprocess.Popen(w, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for w in words]
     try:
         yield

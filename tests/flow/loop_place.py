@@ -96,10 +96,11 @@ def serving(p, replies=None, behave="ok"):
         yield server
 
 
-def keep_verdicts_alone(store):
+def keep_verdicts_alone(store, and_runs=False):
+    """With `and_runs` also that they were begun."""
     journal = sqlite3.connect(store)
     with journal:
-        for table in ("effect", "charge", "step", "run", "record", "blob"):
+        for table in ("effect", "charge", "step", "record", "blob") + (() if and_runs else ("run",)):
             journal.execute(f"DELETE FROM {table}")
     journal.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     journal.close()

@@ -381,7 +381,7 @@ class Server(http.server.ThreadingHTTPServer):
             return list(self.seen)
 
     def __enter__(self):
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()  # how long its end may wait
         return self
 
     def __exit__(self, *_):

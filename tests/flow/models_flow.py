@@ -135,7 +135,7 @@ def test_long_a_face_in_trouble_goes_on(p):
                 lift(p, model, server, "--store", p.folder / f"{behave}.db").is_("ok")
     for model in (m for m in FACES if m.startswith(("gemini:", "bedrock:"))):
         with model_server.Server(behave="cut") as server:
-            lift(p, model, server)
+            lift(p, model, server, "--jobs", 9)  # cards wait for their next attempt beside each other
             assert len(server.requests()) > 1, f"{model}: a reply that broke off was not asked for again"
         rows = charges(p, named(model))
         assert {state for state, *_ in rows} == {"lost"} and sum(row[2] for row in rows) <= 10_000_000, (model, rows)

@@ -112,10 +112,10 @@ def killed(p, policy, chance, folder, times):
     run, reference = rows(store, "SELECT id FROM run")[0][0], None
     begin = folder / "begin.db"
     shutil.copy(store, begin)
-    keep_verdicts_alone(begin)
+    keep_verdicts_alone(begin, and_runs=True)
     reference = kept(store, run)
     at = time.monotonic()
-    ran(p, (*words, "--store", store))  # out of the journal: the look at how quiet the machine is, and then the search itself
+    ran(p, (*words, "--store", store))  # out of the journal: what comes before the search, and then the search itself
     search_begins = max(0, time.monotonic() - at - 0.08)
     store, found = folder / "killed.db", set()
     shutil.copy(begin, store)

@@ -10,6 +10,8 @@ input; ends when its input does, so no test leaves a daemon behind:
 
 Nodes are n1 ... nN, each with one processor and GPUS generic resources of type gpu (plain files: what is tested is how many
 jobs run, not a device).  Without Slurm it says `missing: ...` and ends with status 77.
+What Slurm itself waits for is short here: it misses a node after SlurmdTimeout, and what it requeues begins no earlier than the
+credentials of the first time end (cred_expire, 120 s of a plain Slurm).
 usage: tests/kit/slurm.py [NODES [GPUS]]            SPDX-License-Identifier: Apache-2.0
 """
 import os
@@ -28,6 +30,7 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/none
+AuthInfo=cred_expire=15
 CredType=cred/none
 MpiDefault=none
 ProctrackType=proctrack/linuxproc

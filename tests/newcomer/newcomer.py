@@ -67,6 +67,9 @@ def copy(source, tree):
         name = path.relative_to(tree)
         if name.parts[0] != BUILD and name not in wanted:
             path.unlink()
+    for folder in sorted((p for p in tree.rglob("*") if p.is_dir() and p.relative_to(tree).parts[0] != BUILD), reverse=True):
+        if not any(folder.iterdir()):    # a page that was followed before made it
+            folder.rmdir()
     for name in wanted:
         data, to = (source / name).read_bytes(), tree / name
         if to.exists() and to.read_bytes() == data:
