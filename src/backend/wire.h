@@ -35,8 +35,8 @@
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 /* EVENTS: so many flushes before a call, and as many more as its launches need.  A GPU that idled
- * for 50 us to 1 ms runs a matrix product 1 to 10 % slower after one flush of about 35 us, and takes
- * the same time within .2 % after eight (docs/gate.md). */
+ * for 50 us to 1 ms runs a matrix product 1 to 10 % slower after one flush of about 35 us, and
+ * takes the same time within .2 % after eight (docs/gate.md). */
 #define KL_WIRE_FLUSHES 8
 #define KL_WIRE_ANY_SLACK 256u
 #define KLI_HANDLE_BYTES 64 /* by which a driver lets another process map memory */
