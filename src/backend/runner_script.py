@@ -513,7 +513,7 @@ class Runner:
 
     def flush(self):
         """Write 2 x L2, with a value that alternates, by the very function of the C runner: after a fill of PyTorch's own a matrix
-        product takes .9 % longer."""
+        product takes .8 % longer."""
         torch = self.torch
         if self.flush_buffer is None:
             l2 = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or 64 << 20
