@@ -14,8 +14,11 @@
 #define KL_MAX_TENSORMAPS 16
 #define KL_MAX_LAUNCHES 32
 #define KL_MAX_ARGS                                                                                \
-    224 /* of one launch; each word of a struct that captured code takes is one, and cuBLAS passes \
-           215 */
+    1024 /* of one launch; each word of a struct that captured code takes can be one, and 4 KiB    \
+            are what drivers have always taken: cuDNN passes 2880 bytes */
+#define KL_MAX_PLAN_ARGS                                                                           \
+    7168 /* of all launches of one plan, so that it goes to a runner in one message: 224 for each  \
+            of the most launches */
 #define KL_MAX_SOURCE_ARGS                                                                         \
     128 /* of a launch that a source declares: a descriptor of five dimensions that a compiler     \
            takes apart is 11 of them */

@@ -216,8 +216,9 @@ static int runner_cpu_prepare(prepared *p, const kli_runner_ctx *c, uint32_t set
     for (uint32_t i = 0; i < c->plan.n_launches; i++) {
         const kl_plan_launch *l = &c->plan.launches[i];
         kli_call_init(&p->launches[i], s->entries[i]);
+        const kl_value *args = kli_launch_args(&c->plan, l);
         for (uint32_t k = 0; k < l->n_args; k++)
-            if (!add_argument(&p->launches[i], c, &l->args[k], set, slot))
+            if (!add_argument(&p->launches[i], c, &args[k], set, slot))
                 return kli_fault(c, KL_FAULT_REFUSED, "argument %u of `%s` means nothing on a CPU",
                                  k + 1, l->entry);
     }

@@ -196,21 +196,18 @@ static size_t argument_bytes(const kli_runner_ctx *c, const kl_value *v) {
     return pointer ? sizeof(kl_cu_ptr) : kli_ctx_number(c, v, &bits);
 }
 
-/* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too
- * few would make it read past our array, so number and sizes must agree before anything is
- * launched. */
-static bool is_joined(const kl_plan_launch *l, uint32_t i) {
-    return l->joined[i / 32] >> i % 32 & 1;
-}
-
 /* The bytes of the parameter that begins with argument `*i`, which becomes the first of the next.
  */
 static size_t parameter_bytes(const kli_runner_ctx *c, const kl_plan_launch *l, uint32_t *i) {
-    size_t bytes = argument_bytes(c, &l->args[(*i)++]);
-    while (*i < l->n_args && is_joined(l, *i)) bytes += argument_bytes(c, &l->args[(*i)++]);
+    const kl_value *args = kli_launch_args(&c->plan, l);
+    size_t bytes = argument_bytes(c, &args[(*i)++]);
+    while (*i < l->n_args && args[*i].joined) bytes += argument_bytes(c, &args[(*i)++]);
     return bytes;
 }
 
+/* The driver reads as many arguments as the kernel declares, whatever we pass: a directive with too
+ * few would make it read past our array, so number and sizes must agree before anything is
+ * launched. */
 static int check_signature(kli_runner_ctx *c, uint32_t launch) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[launch];
@@ -335,6 +332,7 @@ typedef struct {
 
 typedef struct {
     _Alignas(64) char bytes[KL_MAX_ARGS * sizeof(kli_cu_tensormap)];
+    void *arguments[KL_MAX_ARGS];
 } runner_cuda_cells;
 
 static int encode_dtype(uint32_t dtype) {
@@ -396,15 +394,16 @@ static int fill_argument(kli_runner_ctx *c, const kl_value *v, uint32_t set, uin
 /* Each parameter in a place of its own, aligned as a descriptor must be; what is joined to it lies
  * behind it, byte by byte. */
 static int fill_arguments(kli_runner_ctx *c, const kl_plan_launch *l, uint32_t set, uint32_t slot,
-                          runner_cuda_cells *to, void **arguments) {
+                          runner_cuda_cells *to) {
+    const kl_value *args = kli_launch_args(&c->plan, l);
     size_t end = 0, n = 0;
     for (uint32_t i = 0; i < l->n_args; i++) {
         runner_cuda_cell cell;
-        const size_t bytes = argument_bytes(c, &l->args[i]);
-        if (fill_argument(c, &l->args[i], set, slot, &cell)) return 1;
-        if (!is_joined(l, i)) {
+        const size_t bytes = argument_bytes(c, &args[i]);
+        if (fill_argument(c, &args[i], set, slot, &cell)) return 1;
+        if (!args[i].joined) {
             end = (end + 63) / 64 * 64;
-            arguments[n++] = to->bytes + end;
+            to->arguments[n++] = to->bytes + end;
         }
         KL_ASSERT(bytes <= sizeof cell.bytes && end + bytes <= sizeof to->bytes);
         memcpy(to->bytes + end, cell.bytes, bytes);
@@ -416,14 +415,13 @@ static int fill_arguments(kli_runner_ctx *c, const kl_plan_launch *l, uint32_t s
 static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t slot) {
     kli_cuda *r = kli_cuda_of(c);
     const kl_plan_launch *l = &c->plan.launches[index];
-    runner_cuda_cells cells;
-    void *arguments[KL_MAX_ARGS];
+    static runner_cuda_cells cells; /* 136 KiB; launches come from one thread */
     KL_ASSERT(l->n_args <= KL_MAX_ARGS && r->functions[index]);
     KL_ASSERT(!r->is_lent); /* no candidate runs beside a key */
     r->has_candidate = true;
     kli_cu_launch_attribute cluster = {.id = KL_CU_LAUNCH_CLUSTER};
     kli_cu_launch_config config = {.shared_bytes = l->smem, .stream = r->stream};
-    if (fill_arguments(c, l, set, slot, &cells, arguments)) return 1;
+    if (fill_arguments(c, l, set, slot, &cells)) return 1;
     memcpy(config.grid, l->grid, sizeof config.grid);
     memcpy(config.block, l->block, sizeof config.block);
     if (cluster_blocks(l) > 1) {
@@ -433,7 +431,7 @@ static int launch_one(kli_runner_ctx *c, uint32_t index, uint32_t set, uint32_t 
         config.attributes = &cluster;
         config.n_attributes = 1;
     }
-    return kli_cuda_check(c, r->api->launch(&config, r->functions[index], arguments, NULL),
+    return kli_cuda_check(c, r->api->launch(&config, r->functions[index], cells.arguments, NULL),
                           "launch `%s`", l->entry);
 }
 

@@ -239,7 +239,7 @@ static int make_memory(kli_runner_ctx *c) {
 static cl_int set_argument(const kli_runner_ctx *c, uint32_t launch, uint32_t at, uint32_t set,
                            uint32_t slot) {
     const opencl_state *s = c->state;
-    const kl_value *v = &c->plan.launches[launch].args[at];
+    const kl_value *v = &kli_launch_args(&c->plan, &c->plan.launches[launch])[at];
     const bool buffer = v->kind == KL_VALUE_BUFFER;
     uint64_t bits;
     cl_mem memory;

@@ -31,7 +31,7 @@
 #include "backend/backend.h"
 #include <stdatomic.h>
 
-#define KL_WIRE_VERSION 8u
+#define KL_WIRE_VERSION 9u
 #define KL_WIRE_FD 3 /* the socket in the runner */
 #define KL_WIRE_MAX_SAMPLES 4096
 /* EVENTS: so many flushes before a call, and as many more as its launches need.  A GPU that idled

@@ -28,9 +28,9 @@ static void fill_to(size_t offset) {
 static void wire_python_put_field(const char *type, const char *member, size_t offset, size_t bytes,
                                   size_t item_bytes) {
     static const char *const NUMBERS[][2] = {
-        {"uint32_t", "C.c_uint32"}, {"_Atomic uint32_t", "C.c_uint32"}, {"int32_t", "C.c_int32"},
-        {"uint64_t", "C.c_uint64"}, {"int64_t", "C.c_int64"},           {"double", "C.c_double"},
-        {"char", "C.c_char"}};
+        {"uint16_t", "C.c_uint16"}, {"uint32_t", "C.c_uint32"}, {"_Atomic uint32_t", "C.c_uint32"},
+        {"int32_t", "C.c_int32"},   {"uint64_t", "C.c_uint64"}, {"int64_t", "C.c_int64"},
+        {"double", "C.c_double"},   {"char", "C.c_char"}};
     for (size_t i = 0; i < KL_COUNT(NUMBERS); i++)
         if (strcmp(type, NUMBERS[i][0]) == 0) type = NUMBERS[i][1];
     fill_to(offset);

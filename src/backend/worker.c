@@ -150,10 +150,21 @@ static bool argument_is_valid(const kl_plan *p, const kl_value *v) {
     }
 }
 
+static bool launch_is_valid(const kl_plan *p, const kl_plan_launch *l) {
+    if (!terminated(l->entry) || l->n_args > KL_MAX_ARGS || l->first_arg > p->n_args ||
+        l->n_args > p->n_args - l->first_arg)
+        return false;
+    const kl_value *args = kli_launch_args(p, l);
+    for (uint32_t i = 0; i < l->n_args; i++)
+        if (!argument_is_valid(p, &args[i]) || args[i].joined > (i > 0)) return false;
+    return true;
+}
+
 static bool plan_is_valid(const kl_plan *p) {
     if (p->magic != KL_PLAN_MAGIC || p->version != KL_PLAN_VERSION ||
         p->n_tensors > KL_MAX_TENSORS || p->n_buffers > KL_MAX_BUFFERS ||
-        p->n_tensormaps > KL_MAX_TENSORMAPS || p->n_launches > KL_MAX_LAUNCHES)
+        p->n_tensormaps > KL_MAX_TENSORMAPS || p->n_launches > KL_MAX_LAUNCHES ||
+        p->n_args > KL_MAX_PLAN_ARGS)
         return false;
     for (uint32_t i = 0; i < p->n_tensors; i++)
         if (!terminated(p->tensors[i].name) || p->tensors[i].role > KL_ROLE_SCALAR ||
@@ -161,11 +172,8 @@ static bool plan_is_valid(const kl_plan *p) {
             return false;
     for (uint32_t i = 0; i < p->n_buffers; i++)
         if (!terminated(p->buffers[i].name)) return false;
-    for (uint32_t i = 0; i < p->n_launches; i++) {
-        if (!terminated(p->launches[i].entry) || p->launches[i].n_args > KL_MAX_ARGS) return false;
-        for (uint32_t k = 0; k < p->launches[i].n_args; k++)
-            if (!argument_is_valid(p, &p->launches[i].args[k])) return false;
-    }
+    for (uint32_t i = 0; i < p->n_launches; i++)
+        if (!launch_is_valid(p, &p->launches[i])) return false;
     return true;
 }
 

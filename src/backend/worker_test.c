@@ -118,12 +118,31 @@ static void endless_entry(kl_plan *p) {
 }
 static void many_arguments(kl_plan *p) {
     p->n_launches = 1;
-    p->launches[0].n_args = KL_MAX_ARGS + 1;
+    p->n_args = p->launches[0].n_args = KL_MAX_ARGS + 1;
 }
-static void argument(kl_plan *p, uint32_t kind, uint32_t index) {
+static void arguments_past_the_pool(kl_plan *p) { p->n_args = KL_MAX_PLAN_ARGS + 1; }
+static void arguments_at(kl_plan *p, uint32_t first, uint32_t n) {
+    p->n_launches = 2;
+    p->n_args = 8;
+    p->launches[1].first_arg = first;
+    p->launches[1].n_args = n;
+}
+static void arguments_of_nobody(kl_plan *p) { arguments_at(p, 7, 2); }
+static void arguments_far_away(kl_plan *p) { arguments_at(p, 9, 0); }
+static void arguments_around_the_end(kl_plan *p) { arguments_at(p, ~0u, 2); }
+static void argument(kl_plan *p, uint16_t kind, uint32_t index) {
     p->n_launches = 1;
-    p->launches[0].n_args = 1;
-    p->launches[0].args[0] = (kl_value){.kind = kind, .index = index};
+    kli_take_args(p, &p->launches[0], 1)[0] = (kl_value){.kind = kind, .index = index};
+}
+static void joined_to_nothing(kl_plan *p) {
+    argument(p, KL_VALUE_I32, 0);
+    p->args[0].joined = 1;
+}
+static void joined_twice(kl_plan *p) {
+    p->n_launches = 1;
+    kl_value *args = kli_take_args(p, &p->launches[0], 2);
+    args[0].kind = args[1].kind = KL_VALUE_I32;
+    args[1].joined = 2;
 }
 static void tensor_past_the_end(kl_plan *p) { argument(p, KL_VALUE_TENSOR, 2); }
 static void scalar_past_the_end(kl_plan *p) { argument(p, KL_VALUE_SCALAR, ~0u); }
@@ -136,12 +155,31 @@ static void pointer_to_a_scalar(kl_plan *p) {
 }
 
 static void test_worker__refuses_every_plan_that_leads_outside_itself(void **state) {
-    static void (*const LIES[])(kl_plan *) = {
-        wrong_magic,      wrong_version,       many_tensors,        many_buffers,
-        many_tensormaps,  many_launches,       endless_tensor,      unknown_role,
-        no_dtype,         unknown_dtype,       endless_buffer,      endless_entry,
-        many_arguments,   tensor_past_the_end, scalar_past_the_end, buffer_past_the_end,
-        map_past_the_end, unknown_argument,    pointer_to_a_scalar};
+    static void (*const LIES[])(kl_plan *) = {wrong_magic,
+                                              wrong_version,
+                                              many_tensors,
+                                              many_buffers,
+                                              many_tensormaps,
+                                              many_launches,
+                                              endless_tensor,
+                                              unknown_role,
+                                              no_dtype,
+                                              unknown_dtype,
+                                              endless_buffer,
+                                              endless_entry,
+                                              many_arguments,
+                                              tensor_past_the_end,
+                                              scalar_past_the_end,
+                                              buffer_past_the_end,
+                                              map_past_the_end,
+                                              unknown_argument,
+                                              pointer_to_a_scalar,
+                                              arguments_past_the_pool,
+                                              arguments_of_nobody,
+                                              arguments_far_away,
+                                              arguments_around_the_end,
+                                              joined_to_nothing,
+                                              joined_twice};
     worker w;
     (void)state;
     worker_open(&w);

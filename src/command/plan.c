@@ -43,6 +43,7 @@ static json_t *plan_triple(const uint32_t v[3]) {
 }
 
 static json_t *plan_launch_json(kl_buf *text, const kl_plan *p, const kl_plan_launch *l) {
+    const kl_value *values = kli_launch_args(p, l);
     json_t *args = json_array();
     kl_buf_printf(text, "  %s grid %u,%u,%u block %u,%u,%u", l->entry, l->grid[0], l->grid[1],
                   l->grid[2], l->block[0], l->block[1], l->block[2]);
@@ -51,7 +52,7 @@ static json_t *plan_launch_json(kl_buf *text, const kl_plan *p, const kl_plan_la
     kl_buf_printf(text, " args(");
     for (uint32_t i = 0; i < l->n_args; i++) {
         kl_buf one = {0};
-        plan_value_text(&one, p, &l->args[i]);
+        plan_value_text(&one, p, &values[i]);
         kl_buf_printf(text, "%s%s", i ? ", " : "", one.ptr);
         json_array_append_new(args, kli_json_str(kl_buf_str(&one)));
         kl_buf_fini(&one);

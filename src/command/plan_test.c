@@ -39,8 +39,7 @@ static void test_plan__has_a_word_for_every_kind_of_argument(void **state) {
         {.kind = KL_VALUE_I32, .i = -7},   {.kind = KL_VALUE_I64, .i = 8},
         {.kind = KL_VALUE_F32, .f = 1.5},  {.kind = KL_VALUE_F64, .f = 2.5},
         {.kind = KL_VALUE_LOCAL, .i = 64}, {.kind = KL_VALUE_NONE}};
-    l->n_args = KL_COUNT(args);
-    memcpy(l->args, args, sizeof args);
+    memcpy(kli_take_args(p, l, KL_COUNT(args)), args, sizeof args);
     json_t *o = kli_plan_json(&b, p, KL_S("tiny"));
     assert_str(kl_buf_str(&b),
                "plan at tiny\n"

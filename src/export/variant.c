@@ -87,7 +87,7 @@ kli_keys kli_export_keys(const kli_export *x) {
 
 static int64_t key_of_plan(const kli_key *key, const kl_plan *p) {
     const kl_plan_launch *l = &p->launches[key->launch];
-    const kl_value *v = &l->args[key->arg];
+    const kl_value *v = &kli_launch_args(p, l)[key->arg];
     switch (key->kind) {
     case KLI_KEY_CLASS:
         return v->i == 1 ? 1 : v->i % 16 ? 0 : 16;

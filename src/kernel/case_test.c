@@ -119,7 +119,8 @@ static void print_plan(kl_buf *out, const kl_plan *p) {
         print_sizes(out, "block", l->block, 3);
         print_sizes(out, "cluster", l->cluster, 3);
         kl_buf_printf(out, " smem %u warps %u stages %u\n", l->smem, l->warps, l->stages);
-        for (uint32_t j = 0; j < l->n_args; j++) print_value(out, p, &l->args[j]);
+        const kl_value *args = kli_launch_args(p, l);
+        for (uint32_t j = 0; j < l->n_args; j++) print_value(out, p, &args[j]);
     }
 }
 

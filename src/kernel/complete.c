@@ -132,7 +132,7 @@ static bool memory_of_argument(completer *c, const json_t *arg, bool *is_buffer,
                                uint64_t *bytes) {
     int64_t i;
     if (!complete_number(c, arg, "arg", 0, (int64_t)c->about->n_args - 1, &i)) return false;
-    const kl_value *v = &c->about->args[i];
+    const kl_value *v = &kli_launch_args(c->before, c->about)[i];
     *is_buffer = v->kind == KL_VALUE_BUFFER;
     if (!*is_buffer && v->kind != KL_VALUE_TENSOR)
         return complete_refuse(c, "argument %lld is no tensor or buffer", (long long)i);
@@ -287,7 +287,8 @@ static bool complete_argument(completer *c, const json_t *o, kl_value *out) {
     *out = (kl_value){0};
     if ((v = json_object_get(o, "arg")) != NULL) {
         if (!complete_number(c, v, "arg", 0, (int64_t)c->about->n_args - 1, &index)) return false;
-        *out = c->about->args[index];
+        *out = kli_launch_args(c->before, c->about)[index];
+        out->joined = 0; /* its compiler's parameters are whole */
         return true;
     }
     if ((v = json_object_get(o, "tensormap")) != NULL) {
@@ -307,13 +308,15 @@ static bool complete_argument(completer *c, const json_t *o, kl_value *out) {
 
 static bool complete_arguments(completer *c, const json_t *o, kl_plan_launch *out) {
     const json_t *list = json_object_get(o, "args");
-    const size_t n = json_array_size(list);
-    if (!list) return true;
+    const size_t n = list ? json_array_size(list) : c->about->n_args;
     if (n > KL_MAX_ARGS)
         return complete_refuse(c, "%zu arguments; a launch has at most %d", n, KL_MAX_ARGS);
-    for (size_t i = 0; i < n; i++)
-        if (!complete_argument(c, json_array_get(list, i), &out->args[i])) return false;
-    out->n_args = (uint32_t)n;
+    kl_value *args = kli_take_args(c->plan, out, (uint32_t)n);
+    if (!args)
+        return complete_refuse(c, "more than %d arguments of all launches", KL_MAX_PLAN_ARGS);
+    if (!list) memcpy(args, kli_launch_args(c->before, c->about), n * sizeof *args);
+    for (size_t i = 0; list && i < n; i++)
+        if (!complete_argument(c, json_array_get(list, i), &args[i])) return false;
     return true;
 }
 
@@ -367,7 +370,8 @@ static bool complete_all(completer *c, const json_t *root) {
         !complete_each(c, root, "tensormaps", KL_MAX_TENSORMAPS - c->n_tensormaps, complete_map))
         return false;
     if (!json_object_get(root, "launches")) return true;
-    c->plan->n_launches = 0;
+    memset(c->plan->args, 0, c->plan->n_args * sizeof *c->plan->args);
+    c->plan->n_launches = c->plan->n_args = 0;
     return complete_each(c, root, "launches", KL_MAX_LAUNCHES, complete_launch) &&
            (c->plan->n_launches || complete_refuse(c, "nothing is launched"));
 }
@@ -435,8 +439,9 @@ kl_str kli_plan_classes(kl_arena *a, const kl_plan *plan) {
     kl_buf b = {0};
     for (uint32_t l = 0; l < plan->n_launches; l++) {
         if (l) kl_buf_add(&b, KL_S(";"));
+        const kl_value *args = kli_launch_args(plan, &plan->launches[l]);
         for (uint32_t i = 0; i < plan->launches[l].n_args; i++)
-            kl_buf_printf(&b, "%s%s", i ? " " : "", class_of(plan, &plan->launches[l].args[i]));
+            kl_buf_printf(&b, "%s%s", i ? " " : "", class_of(plan, &args[i]));
     }
     const kl_str text = kl_arena_copy(a, kl_buf_str(&b));
     kl_buf_fini(&b);

@@ -66,13 +66,14 @@ static void test_plan_complete__sizes_and_hidden_memory(void **state) {
     assert_int_equal(plan->n_buffers, 2);
     assert_true(plan->buffers[1].bytes == 384 * 4 * 2 && plan->buffers[1].zero);
     assert_int_equal(l->n_args, 7);
-    assert_true(l->args[0].kind == KL_VALUE_TENSOR && l->args[0].index == FIXTURE_C);
-    assert_true(l->args[1].kind == KL_VALUE_TENSOR && l->args[1].index == FIXTURE_A);
-    assert_true(l->args[2].kind == KL_VALUE_I32 && l->args[2].i == 32);
-    assert_true(l->args[3].kind == KL_VALUE_BUFFER && l->args[3].index == 0);
-    assert_true(l->args[4].kind == KL_VALUE_BUFFER && l->args[4].index == 1);
-    assert_true(l->args[5].kind == KL_VALUE_I64 && l->args[5].i == 0);
-    assert_true(l->args[6].kind == KL_VALUE_I32 && l->args[6].i == 128);
+    const kl_value *args = kli_launch_args(plan, l);
+    assert_true(args[0].kind == KL_VALUE_TENSOR && args[0].index == FIXTURE_C);
+    assert_true(args[1].kind == KL_VALUE_TENSOR && args[1].index == FIXTURE_A);
+    assert_true(args[2].kind == KL_VALUE_I32 && args[2].i == 32);
+    assert_true(args[3].kind == KL_VALUE_BUFFER && args[3].index == 0);
+    assert_true(args[4].kind == KL_VALUE_BUFFER && args[4].index == 1);
+    assert_true(args[5].kind == KL_VALUE_I64 && args[5].i == 0);
+    assert_true(args[6].kind == KL_VALUE_I32 && args[6].i == 128);
 }
 
 static void test_plan_complete__one_launch_may_become_several(void **state) {
@@ -98,7 +99,7 @@ static void test_plan_complete__descriptors_stay_inside_their_tensor(void **stat
     assert_int_equal(plan->n_tensormaps, 1);
     assert_int_equal(plan->tensormaps[0].dtype, KL_BF16);
     assert_true(plan->tensormaps[0].dims[1] == 32 && plan->tensormaps[0].strides[1] == 128);
-    assert_int_equal(plan->launches[0].args[0].kind, KL_VALUE_TENSORMAP);
+    assert_int_equal(plan->args[0].kind, KL_VALUE_TENSORMAP);
     assert_err(KL_EINVAL, complete(MAP("[64, \"M + 1\"]", "[128]")));
     assert_contains(e.message, "reaches past the end");
     assert_err(KL_EINVAL, complete(MAP("[64, \"M\"]", "[120]")));
@@ -156,6 +157,43 @@ static void test_plan_complete__no_more_arguments_than_a_launch_has(void **state
     kl_buf_fini(&b);
 }
 
+/* Launches that say nothing of their arguments have those of the one that they come of, and all of
+ * them share one room. */
+static void test_plan_complete__all_launches_share_the_room_for_arguments(void **state) {
+    (void)state;
+    const int full = KL_MAX_PLAN_ARGS / KL_MAX_ARGS; /* launches with the most arguments */
+    const kl_plan whole = *plan;
+    for (int n = full; n <= full + 1; n++) {
+        kl_buf b = {0};
+        kl_buf_add(&b, KL_S("{\"version\": 1, \"launches\": [{}, {\"args\": []}"));
+        for (int l = 0; l < n; l++) {
+            kl_buf_add(&b, KL_S(", {\"args\": ["));
+            for (int i = 0; i < KL_MAX_ARGS - 2; i++)
+                kl_buf_printf(&b, "%s{\"i32\": %d}", i ? ", " : "", l);
+            kl_buf_add(&b, KL_S("]}"));
+        }
+        kl_buf_add(&b, KL_S("]}"));
+        *plan = whole;
+        assert_err(n > full ? KL_EINVAL : KL_OK, complete(b.ptr));
+        kl_buf_fini(&b);
+        if (n > full) continue;
+        assert_int_equal(plan->n_args, 8 + full * (KL_MAX_ARGS - 2));
+        assert_memory_equal(plan->args, whole.args, 8 * sizeof *plan->args);
+        for (int l = 0; l < n; l++)
+            assert_int_equal(kli_launch_args(plan, &plan->launches[2 + l])[KL_MAX_ARGS - 3].i, l);
+    }
+    assert_contains(e.message, "more than 7168 arguments of all launches");
+}
+
+/* What a plan no longer has is not compared, nor written. */
+static void test_plan_complete__fewer_arguments_leave_nothing_behind(void **state) {
+    (void)state;
+    static const kl_value nothing[8];
+    assert_ok(complete("{\"version\": 1, \"launches\": [{\"args\": [{\"arg\": 0}]}]}"));
+    assert_int_equal(plan->n_args, 1);
+    assert_memory_equal(plan->args + 1, nothing, 7 * sizeof *nothing);
+}
+
 static void test_plan_classes__are_what_a_compiler_specializes_on(void **state) {
     (void)state;
     assert_str(kli_plan_classes(arena, plan), "ptr ptr ptr i32/16 i64/16 f32 float32 i32");
@@ -174,6 +212,8 @@ int main(void) {
         TEST(test_plan_complete__descriptors_stay_inside_their_tensor),
         TEST(test_plan_complete__what_does_not_fit_is_refused),
         TEST(test_plan_complete__no_more_arguments_than_a_launch_has),
+        TEST(test_plan_complete__all_launches_share_the_room_for_arguments),
+        TEST(test_plan_complete__fewer_arguments_leave_nothing_behind),
         TEST(test_plan_classes__are_what_a_compiler_specializes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

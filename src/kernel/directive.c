@@ -672,17 +672,26 @@ static bool take_joint(directive_reader *r, kl_launch *launch, kl_arg *arg) {
                                          : "there is no argument before the first");
 }
 
+static int all_args(const kl_kernel *k) {
+    int n = 0;
+    for (int i = 0; i < k->n_launches; i++) n += k->launches[i].n_args;
+    return n;
+}
+
 /* arg = [ "&" ] [ NAME "=" ] value
  * value = expr | "i64" "(" expr ")" | ( "f32" | "f64" ) "(" ( NUMBER | NAME ) ")" | "local" "("
  * expr
  * ")" | "dtype" "(" NAME ")" | "None" | "True" | "False" | TEXT */
 static bool read_arg(directive_reader *r, kl_launch *launch) {
     const int most = r->kernel->may_be_code ? KL_MAX_ARGS : KL_MAX_SOURCE_ARGS;
-    if (!directive_has_room(r, launch->n_args, most, "arguments")) return false;
-    kl_arg *arg = &launch->args[launch->n_args];
+    if (!directive_has_room(r, launch->n_args, most, "arguments") ||
+        !directive_has_room(r, all_args(r->kernel), KL_MAX_PLAN_ARGS, "arguments of all launches"))
+        return false;
+    kl_arg read = {0};
     kl_str inner;
-    if (!take_joint(r, launch, arg) || !read_span(r, ')', &arg->expr)) return false;
-    launch->n_args++;
+    if (!take_joint(r, launch, &read) || !read_span(r, ')', &read.expr)) return false;
+    kl_arg *arg = KL_PUSH(r->arena, launch->args, launch->n_args);
+    *arg = read;
     directive_take_name(arg);
     if (arg->name.len && !r->kernel->surface->named_args)
         return refuse_for_compiler(r, arg, "NAME=value");

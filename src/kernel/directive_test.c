@@ -348,6 +348,35 @@ static void test_kernel_directive__compiled_code_is_for_baselines(void **state) 
     }
 }
 
+/* `n` arguments in the first launch, `more` launches of `each` behind it. */
+static kl_err parse_code(int n, int more, int each) {
+    const kl_kernel_opts may = {.may_be_code = true};
+    kl_buf b = {0};
+    kl_buf_printf(&b, "//! cubin a.cubin %s\n", SOME_HASH);
+    for (int l = 0; l <= more; l++) {
+        kl_buf_add(&b, KL_S("//! launch f grid(1) block(1) args(A"));
+        for (int i = 1; i < (l ? each : n); i++) kl_buf_printf(&b, ", &%d", i);
+        kl_buf_add(&b, KL_S(")\n"));
+    }
+    const kl_str text = kl_arena_copy(arena, kl_buf_str(&b));
+    kl_buf_fini(&b);
+    return kl_kernel_parse(&kernel, arena, text, KL_S("k.cu"), NULL, &may, &e);
+}
+
+static void test_kernel_directive__compiled_code_takes_structs_of_four_kilobytes(void **state) {
+    (void)state;
+    assert_ok(parse_code(KL_MAX_ARGS, 0, 0));
+    const kl_launch *l = &kernel->launches[0];
+    assert_int_equal(l->n_args, KL_MAX_ARGS);
+    for (int i = 0; i < KL_MAX_ARGS; i++) assert_int_equal(l->args[i].joined, i > 0);
+    assert_str(l->args[1023].expr.text, "1023");
+    assert_err(KL_ELIMIT, parse_code(KL_MAX_ARGS + 1, 0, 0));
+    assert_contains(e.message, "more than 1024 arguments");
+    assert_ok(parse_code(224, KL_MAX_LAUNCHES - 1, 224));
+    assert_err(KL_ELIMIT, parse_code(225, KL_MAX_LAUNCHES - 1, 224));
+    assert_contains(e.message, "more than 7168 arguments of all launches");
+}
+
 static void test_kernel_surfaces__table_is_complete(void **state) {
     (void)state;
     int n = 0;
@@ -465,6 +494,7 @@ int main(void) {
         KIT_TEST(test_kernel_directive__override_errors_name_the_params),
         KIT_TEST(test_kernel_directive__trusted_may_use_any_flag_and_oracles_a_result),
         KIT_TEST(test_kernel_directive__compiled_code_is_for_baselines),
+        KIT_TEST(test_kernel_directive__compiled_code_takes_structs_of_four_kilobytes),
         KIT_TEST(test_kernel_surfaces__table_is_complete),
         KIT_TEST(test_kernel_surfaces__flags_carry_no_path_and_no_list),
         KIT_TEST(test_kernel_ident__ignores_directive_white_space_and_path_alone),

@@ -89,7 +89,7 @@ struct kl_launch {
     kl_str entry;
     kl_expr clauses[KL_CLAUSE_COUNT][3];
     int n_clauses[KL_CLAUSE_COUNT];
-    kl_arg args[KL_MAX_ARGS];
+    kl_arg *args; /* in the kernel's arena */
     int n_args;
     size_t offset;
 };
@@ -149,7 +149,16 @@ typedef enum { KL_ROLE_INPUT, KL_ROLE_OUTPUT, KL_ROLE_MUTABLE, KL_ROLE_SCALAR } 
 #include "kernel/plan.def"
 
 #define KL_PLAN_MAGIC 0x4e4c504bu
-#define KL_PLAN_VERSION 4u
+#define KL_PLAN_VERSION 5u
+
+/* The arguments of a launch of this plan, `n_args` of them. */
+static inline const kl_value *kli_launch_args(const kl_plan *p, const kl_plan_launch *l) {
+    KL_ASSERT(l->first_arg <= KL_MAX_PLAN_ARGS && l->n_args <= KL_MAX_PLAN_ARGS - l->first_arg);
+    return p->args + l->first_arg;
+}
+
+/* Room for `n` arguments of a launch, behind those of the launches before; NULL: there is none. */
+kl_value *kli_take_args(kl_plan *p, kl_plan_launch *l, uint32_t n);
 
 /* Evaluate every expression of `k` for workload `w`.  A kernel whose `require` fails, or whose plan
  * passes a device limit, is KL_EINVAL with the directive's line and caret: the gate turns it into

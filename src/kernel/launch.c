@@ -9,6 +9,14 @@
 
 /* ---- arguments --------------------------------------------------------------------------- */
 
+kl_value *kli_take_args(kl_plan *p, kl_plan_launch *l, uint32_t n) {
+    KL_ASSERT(p->n_args <= KL_MAX_PLAN_ARGS);
+    if (n > KL_MAX_ARGS || n > KL_MAX_PLAN_ARGS - p->n_args) return NULL;
+    l->first_arg = p->n_args, l->n_args = n;
+    p->n_args += n;
+    return p->args + l->first_arg;
+}
+
 static kl_err scalar_argument(kli_planner *p, const kl_arg *arg, int tensor, kl_value *out) {
     double value = p->workload->scalars[tensor];
     out->kind = KL_VALUE_SCALAR;
@@ -163,8 +171,9 @@ kl_err kli_plan_divides(kli_planner *p, const kl_launch *l, kl_clause part,
 /* Local arguments share one memory. */
 static kl_err check_local(kli_planner *p, const kl_launch *l, const kl_plan_launch *out) {
     int64_t total = 0; /* n_args times INT32_MAX fits */
+    const kl_value *args = kli_launch_args(p->plan, out);
     for (uint32_t i = 0; i < out->n_args; i++)
-        if (out->args[i].kind == KL_VALUE_LOCAL) total += out->args[i].i;
+        if (args[i].kind == KL_VALUE_LOCAL) total += args[i].i;
     if (!p->limits.smem_max || total <= p->limits.smem_max) return KL_OK;
     return kli_plan_fail(p, KL_EINVAL, l->offset,
                          "local arguments need %lld bytes together; the device has %lld",
@@ -172,16 +181,16 @@ static kl_err check_local(kli_planner *p, const kl_launch *l, const kl_plan_laun
 }
 
 static kl_err plan_launch(kli_planner *p, const kl_launch *l, kl_plan_launch *out) {
-    KL_ASSERT(l->entry.len < KL_MAX_NAME && l->n_args <= KL_MAX_ARGS);
+    kl_value *args = kli_take_args(p->plan, out, (uint32_t)l->n_args);
+    KL_ASSERT(l->entry.len < KL_MAX_NAME && args); /* the directives have the same bounds */
     memcpy(out->entry, l->entry.ptr, l->entry.len);
     const kl_surface *s = p->kernel->surface;
     for (int d = 0; d < 3 && !s->shape; d++) out->grid[d] = out->block[d] = out->cluster[d] = 1;
     kl_err err = s->shape ? s->shape(p, l, out) : KL_OK;
     for (int i = 0; i < l->n_args && !err; i++) {
-        err = plan_argument(p, &l->args[i], &out->args[i]);
-        if (l->args[i].joined) out->joined[i / 32] |= 1u << i % 32;
+        err = plan_argument(p, &l->args[i], &args[i]);
+        args[i].joined = l->args[i].joined;
     }
-    out->n_args = (uint32_t)l->n_args;
     return err ? err : check_local(p, l, out);
 }
 

@@ -11,10 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A plan is written and compared as bytes: its parts have no padding but the one before the first.
- */
+/* A plan is written and compared as bytes: its parts have no padding. */
 _Static_assert(sizeof(kl_value) == 2 * sizeof(uint32_t) + 2 * 8, "kl_value has no padding");
-_Static_assert(sizeof(kl_plan_launch) % 8 == 0 && sizeof(kl_plan_tensormap) % 8 == 0,
+_Static_assert(sizeof(kl_plan_tensormap) % 8 == 0 &&
+                   offsetof(kl_plan, args) ==
+                       offsetof(kl_plan, launches) + sizeof(kl_plan_launch[KL_MAX_LAUNCHES]),
                "plans are laid out alike everywhere");
 
 /* ---- failing with a caret ---------------------------------------------------------------- */

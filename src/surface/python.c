@@ -159,9 +159,10 @@ static json_t *argument_json(kl_arena *a, const kl_kernel *k, const kl_plan *p, 
 
 static json_t *launch_json(kl_arena *a, const kl_kernel *k, const kl_plan *p, int i) {
     const kl_plan_launch *l = &p->launches[i];
+    const kl_value *values = kli_launch_args(p, l);
     json_t *args = json_array();
     for (uint32_t n = 0; n < l->n_args; n++)
-        json_array_append_new(args, argument_json(a, k, p, &k->launches[i].args[n], &l->args[n]));
+        json_array_append_new(args, argument_json(a, k, p, &k->launches[i].args[n], &values[n]));
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o}", "entry", l->entry, "warps", (int)l->warps,
                      "stages", (int)l->stages, "ctas", (int)l->cluster[0], "maxnreg",
                      (int)l->registers, "args", args);

@@ -137,15 +137,13 @@ static void describe(scene *s) {
     add_tensor(s, S, "s", KL_ROLE_SCALAR);
     add_tensor(s, Y, "y", KL_ROLE_OUTPUT);
     kl_plan_launch *l = &s->plan.launches[0];
-    *l = (kl_plan_launch){.entry = "scale",
-                          .grid = {1, 1, 1},
-                          .block = {256, 1, 1},
-                          .cluster = {1, 1, 1},
-                          .n_args = 4};
-    l->args[0] = (kl_value){.kind = KL_VALUE_TENSOR, .index = X};
-    l->args[1] = (kl_value){.kind = KL_VALUE_SCALAR, .index = S, .f = 2.5};
-    l->args[2] = (kl_value){.kind = KL_VALUE_TENSOR, .index = Y};
-    l->args[3] = (kl_value){.kind = KL_VALUE_I32, .i = N};
+    *l = (kl_plan_launch){
+        .entry = "scale", .grid = {1, 1, 1}, .block = {256, 1, 1}, .cluster = {1, 1, 1}};
+    kl_value *args = kli_take_args(&s->plan, l, 4);
+    args[0] = (kl_value){.kind = KL_VALUE_TENSOR, .index = X};
+    args[1] = (kl_value){.kind = KL_VALUE_SCALAR, .index = S, .f = 2.5};
+    args[2] = (kl_value){.kind = KL_VALUE_TENSOR, .index = Y};
+    args[3] = (kl_value){.kind = KL_VALUE_I32, .i = N};
 }
 
 static void start(scene *s, const char *faults, bool trusted) {

@@ -61,13 +61,13 @@ static void describe(scene *s, const char *entry) {
     s->plan.tensors[S].value = 2.5;
     add_tensor(s, Y, "y", KL_ROLE_OUTPUT, normal);
     kl_plan_launch *l = &s->plan.launches[0];
-    *l = (kl_plan_launch){
-        .grid = {1, 1, 1}, .block = {256, 1, 1}, .cluster = {1, 1, 1}, .n_args = 4};
+    *l = (kl_plan_launch){.grid = {1, 1, 1}, .block = {256, 1, 1}, .cluster = {1, 1, 1}};
     (void)snprintf(l->entry, sizeof l->entry, "%s", entry);
-    l->args[0] = (kl_value){.kind = KL_VALUE_TENSOR, .index = X};
-    l->args[1] = (kl_value){.kind = KL_VALUE_SCALAR, .index = S, .f = 2.5};
-    l->args[2] = (kl_value){.kind = KL_VALUE_TENSOR, .index = Y};
-    l->args[3] = (kl_value){.kind = KL_VALUE_I32, .i = N};
+    kl_value *args = kli_take_args(&s->plan, l, 4);
+    args[0] = (kl_value){.kind = KL_VALUE_TENSOR, .index = X};
+    args[1] = (kl_value){.kind = KL_VALUE_SCALAR, .index = S, .f = 2.5};
+    args[2] = (kl_value){.kind = KL_VALUE_TENSOR, .index = Y};
+    args[3] = (kl_value){.kind = KL_VALUE_I32, .i = N};
 }
 
 /* y = s x, in a type that holds the product until it is rounded. */

@@ -206,7 +206,7 @@ static void test_cuda_runner__encodes_a_tensormap_for_each_set(void **unused) {
     s.plan.n_tensormaps = 1;
     s.plan.tensormaps[0] =
         (kl_plan_tensormap){.index = 0, .dtype = KL_F32, .rank = 1, .dims = {N}, .box = {64}};
-    s.plan.launches[0].args[0] = (kl_value){.kind = KL_VALUE_TENSORMAP, .index = 0};
+    s.plan.args[0] = (kl_value){.kind = KL_VALUE_TENSORMAP, .index = 0};
     start(&s, "");
     load(&s);
     assert_int_equal(s.fault.kind, KL_FAULT_NONE);
@@ -286,7 +286,7 @@ static void test_cuda_runner__refuses_impossible_launches(void **unused) {
     expect_load_fault(p, "grid dimension 2 is 70000");
     plan_for(&p, "scale"), p.launches[0].n_args = 3;
     expect_load_fault(p, "the directive passes 3 arguments, the kernel takes 4");
-    plan_for(&p, "scale"), p.launches[0].args[3].kind = KL_VALUE_I64;
+    plan_for(&p, "scale"), p.args[3].kind = KL_VALUE_I64;
     expect_load_fault(p, "argument 4 has 8 bytes in the directive and 4 in the kernel");
     plan_for(&p, "nothing_of_this_name");
     expect_load_fault(p, "extern \"C\" __global__");

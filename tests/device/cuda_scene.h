@@ -44,11 +44,12 @@ static void plan_for(kl_plan *p, const char *entry) {
     kl_plan_launch *l = &p->launches[0];
     (void)snprintf(l->entry, sizeof l->entry, "%s", entry);
     for (int i = 0; i < 3; i++) l->grid[i] = l->block[i] = l->cluster[i] = 1;
-    l->block[0] = 256, l->n_args = 4;
-    l->args[0] = (kl_value){.kind = KL_VALUE_TENSOR, .index = 0};
-    l->args[1] = (kl_value){.kind = KL_VALUE_SCALAR, .index = 1, .f = 2.5};
-    l->args[2] = (kl_value){.kind = KL_VALUE_TENSOR, .index = 2};
-    l->args[3] = (kl_value){.kind = KL_VALUE_I32, .i = N};
+    l->block[0] = 256;
+    kl_value *args = kli_take_args(p, l, 4);
+    args[0] = (kl_value){.kind = KL_VALUE_TENSOR, .index = 0};
+    args[1] = (kl_value){.kind = KL_VALUE_SCALAR, .index = 1, .f = 2.5};
+    args[2] = (kl_value){.kind = KL_VALUE_TENSOR, .index = 2};
+    args[3] = (kl_value){.kind = KL_VALUE_I32, .i = N};
 }
 
 /* One buffer between y and n. */
@@ -56,9 +57,9 @@ static void plan_with_buffer(kl_plan *p, const char *entry) {
     plan_for(p, entry);
     p->n_buffers = 1;
     p->buffers[0] = (kl_plan_buffer){.bytes = N * 4, .dtype = KL_F32, .name = "tmp"};
-    p->launches[0].args[3] = (kl_value){.kind = KL_VALUE_BUFFER, .index = 0};
-    p->launches[0].args[4] = (kl_value){.kind = KL_VALUE_I32, .i = N};
-    p->launches[0].n_args = 5;
+    p->args[3] = (kl_value){.kind = KL_VALUE_BUFFER, .index = 0};
+    p->args[4] = (kl_value){.kind = KL_VALUE_I32, .i = N};
+    p->launches[0].n_args = p->n_args = 5;
 }
 
 static void start(scene *s, const char *faults) {

@@ -21,8 +21,9 @@ static void check_plan(const kl_plan *p, const kl_kernel *k) {
     for (uint32_t i = 0; i < p->n_launches; i++) {
         const kl_plan_launch *l = &p->launches[i];
         KL_ASSERT(l->n_args <= KL_MAX_ARGS && l->grid[0] && l->grid[1] && l->grid[2]);
+        const kl_value *args = kli_launch_args(p, l);
         for (uint32_t j = 0; j < l->n_args; j++)
-            KL_ASSERT(l->args[j].kind <= KL_VALUE_SCALAR && l->args[j].index < KL_MAX_TENSORS);
+            KL_ASSERT(args[j].kind <= KL_VALUE_SCALAR && args[j].index < KL_MAX_TENSORS);
     }
 }
 
