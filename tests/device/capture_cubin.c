@@ -15,8 +15,9 @@ static void put_entry(FILE *f, uint32_t arch, const fake_cubin *code) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const kernels[] = {"scale", "through_map", "scale_struct",
-                                          "_Z12scale_structILi128EEv6struct", NULL};
+    static const char *const kernels[] = {"scale",         "through_map",
+                                          "scale_struct",  "_Z12scale_structILi128EEv6struct",
+                                          "scale_longest", NULL};
     static fake_cubin code;
     fake_cubin_make(&code, kernels, NULL);
     FILE *f = argc > 1 ? fopen(argv[1], "wb") : NULL;

@@ -155,12 +155,15 @@ static void scale_struct(call *c) {
     for (int i = 0; i < p.n; i++) p.y[i] = p.x[i] * p.s;
 }
 
-static void scale_long_struct(call *c) {
+/* With `n` bytes behind it that must be as the program passed them. */
+static void scale_with_more(call *c, size_t n) {
     const unsigned char *more = (const unsigned char *)c->a[0] + 24;
-    for (size_t i = 0; i < 1696; i++)
+    for (size_t i = 0; i < n; i++)
         if (more[i] != i % 251) abort();
     scale_struct(c);
 }
+static void scale_long_struct(call *c) { scale_with_more(c, 1720 - 24); }
+static void scale_longest(call *c) { scale_with_more(c, 2880 - 24); }
 
 static bool fault(const char *name, long *value);
 
@@ -262,6 +265,7 @@ static function FUNCTIONS[] = {
     {"through_map", through_map, {128, 4, 8, 4}, 32, 0, 1024, false, 0},
     {"scale_struct", scale_struct, {24}, 32, 0, 1024, false, 0},
     {"_Z12scale_structILi128EEv6struct", scale_long_struct, {1720}, 32, 0, 1024, false, 0},
+    {"scale_longest", scale_longest, {2880}, 32, 0, 1024, false, 0},
     {"many_registers", scale, {8, 4, 8, 4}, 168, 0, 384, false, 0},
     {"much_static", scale, {8, 4, 8, 4}, 32, 40000, 1024, false, 0},
     {"note_in_local", note_in_local, {8, 4, 8, 4}, 32, 0, 1024, false, FRAME},
@@ -310,7 +314,7 @@ typedef struct node {
     function *function;
     const module *module;
     kli_cu_launch_config config;
-    _Alignas(64) char parameters[MAX_PARAMETERS][2048];
+    _Alignas(64) char parameters[4096]; /* as many bytes as drivers have always taken */
     void *to;
     const void *from;
     size_t bytes;
@@ -326,9 +330,19 @@ struct kl_cu_exec_st {
     graph *of;
 };
 
+/* Where each parameter lies in a node, aligned as a descriptor must be. */
+static void place_parameters(node *n, void *places[MAX_PARAMETERS]) {
+    size_t at = 0;
+    for (int i = 0; i < MAX_PARAMETERS && n->function->sizes[i]; i++) {
+        places[i] = n->parameters + at;
+        at += ((size_t)n->function->sizes[i] + 63) / 64 * 64;
+    }
+    if (at > sizeof n->parameters) abort();
+}
+
 static void execute(node *n) {
-    void *arguments[MAX_PARAMETERS];
-    for (int i = 0; i < MAX_PARAMETERS; i++) arguments[i] = n->parameters[i];
+    void *arguments[MAX_PARAMETERS] = {NULL};
+    if (n->kind == NODE_LAUNCH) place_parameters(n, arguments);
     call c = {.module = n->module, .config = &n->config, .a = arguments};
     if (sticky) return;
     if (n->kind == NODE_FILL) memset(n->to, n->byte, n->bytes);
@@ -728,8 +742,10 @@ EXPORT kl_cu_result cuLaunchKernelEx(const kli_cu_launch_config *config, kl_cu_f
     (void)extra;
     if (sticky) return state();
     if (threads == 0 || threads > (uint64_t)f->max_threads) return KL_CU_INVALID_VALUE;
+    void *places[MAX_PARAMETERS];
+    place_parameters(&n, places);
     for (int i = 0; i < MAX_PARAMETERS && f->sizes[i]; i++)
-        memcpy(n.parameters[i], arguments[i], (size_t)f->sizes[i]);
+        memcpy(places[i], arguments[i], (size_t)f->sizes[i]);
     return enqueue(config->stream, &n);
 }
 

@@ -106,6 +106,17 @@ def test_names_of_c_plus_plus(p):
     capture(p, "symbol", "long").is_("ok", "void scale_struct<128>(struct)")
 
 
+def test_a_struct_of_hundreds_of_words(p):
+    """2880 bytes in one parameter: more pieces than a source could pass."""
+    folder = task(p)
+    capture(p, "symbol", "longest").is_("ok", "scale_longest")
+    parameter, = document(p)["launches"][0]["parameters"]
+    assert parameter["bytes"] == 2880, parameter["bytes"]
+    made = p.run("capture", "kept", "--launch", "0", "--task", folder, "--workload", "thousand", "--args", "x=0,y=0@8,zero=rest", "--out", "cap.cu",
+                 "--json").is_("ok").json()
+    assert 224 < made["source"].count("&") < 1024, made["source"].count("&")
+
+
 def test_code_of_the_device_is_taken_out_of_a_fatbin(p):
     capture(p, "symbol", of=code(p, "fatbin")).is_("ok", "1 distinct")
     whole = (p.folder / "code.fatbin").read_bytes()
@@ -195,7 +206,7 @@ def race(p, *more, cache=None):
 def test_captured_code_is_raced(p):
     """Struct, tensor map and a name of C++, each checked by the gate as an opponent; no time of the fake device means anything."""
     folder = task(p)
-    for how, args in ((["struct"], "x=0,y=0@8,N=0@16,s=0@20"), (["map"], "x=0,s=1,y=2,N=3"), (["long"], "x=0,y=0@8")):
+    for how, args in ((["struct"], "x=0,y=0@8,N=0@16,s=0@20"), (["map"], "x=0,s=1,y=2,N=3"), (["long"], "x=0,y=0@8"), (["longest"], "x=0,y=0@8")):
         capture(p, "symbol", *how)
         p.run("capture", "kept", "--launch", "0", "--task", folder, "--workload", "thousand", "--args", args, "--out", "cap.cu").is_("ok", "next:")
         verdict = race(p, "--against", "cap.cu").json()
