@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The same experiment on 1, 4 and 16 workers of a spool: are the tables the same, and what does a worker more bring?
 
-    bench/scale.py [--workers 16,4,1] [--trials 8] [--proposals 32] [--seconds 1500] [--bin build/bin] [--out FILE]
+    bench/scale.py [--workers 16,4,1] [--tasks A,B,...] [--trials 1] [--proposals 40] [--seconds 1500] [--bin build/bin] [--out FILE]
 
-Four tasks x TRIALS tracks of PROPOSALS independent proposals each, from `mutate:1`, which costs nothing and answers the same request
-alike.  The start kernels are judged once, before, since their times are in what the model is asked; all runs begin with these four
-verdicts in their spool.  Else each has a fresh journal, spool and cache, and each worker a core of its own while there are enough.
+TRIALS tracks a task (all that have a plain kernel in C) of PROPOSALS independent proposals each, from `mutate:1`, which costs nothing
+and answers the same request alike.  The start kernels are judged once, before, since their times are in what the model is asked; all
+runs begin with these verdicts in their spool.  With more than one trial tracks share jobs, and fewer workers have work.  Else each has a fresh journal, spool and cache, and each worker a core of its own while there are enough.
 A run that SECONDS cut off counts for what it came to.
 
 The table is what does not hang on a clock: of each track its proposals in order, each with its kernel and whether it compiled, was
@@ -30,7 +30,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESERVED = 0.25  # of the time, for each run that is still to come
-TASKS = ("softmax", "rmsnorm", "layernorm", "gemm")
+TASKS = sorted(path.parent.name for path in (ROOT / "tasks").glob("*/naive.c"))
 FILE = """schema: klineage/experiment
 version: 1
 title: The same experiment on any number of workers
@@ -135,6 +135,13 @@ def middle(values):
     return {"median": round(statistics.median(values), 4), "mean": round(statistics.fmean(values), 4)} if values else None
 
 
+def thinking(answers):
+    """How long a track took from the last of what it had waited for to the next job: what another track had asked before is no job of its own."""
+    for earlier, (put, _, _) in zip(itertools.accumulate((answered for _, answered, _ in answers), max), answers[1:]):
+        if put > earlier:
+            yield put - earlier
+
+
 def collect(folder, known, n, wall, whole, controller_s):
     db = sqlite3.connect(folder / "journal.db")
     jobs = {i: (put, answered, gate) for i, put, answered, gate in jobs_of(folder, known)}
@@ -149,7 +156,7 @@ def collect(folder, known, n, wall, whole, controller_s):
     for _, rows in itertools.groupby(db.execute("SELECT track, answer FROM effect WHERE kind = 'judge' ORDER BY track, rowid"), lambda r: r[0]):
         answers = [jobs[answer] for _, answer in rows if answer in jobs]
         judged += len(answers)
-        turnarounds += [later[0] - earlier[1] for earlier, later in zip(answers, answers[1:]) if later[0] > earlier[1]]
+        turnarounds += thinking(answers)
     if not jobs:
         sys.exit(f"{n} workers judged nothing in {wall:.0f} s")
     first, last = min(put for put, _, _ in jobs.values()), max(answered for _, answered, _ in jobs.values())
@@ -177,8 +184,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", default="16,4,1")
     parser.add_argument("--tasks", type=lambda text: text.split(","), default=list(TASKS))
-    parser.add_argument("--trials", type=int, default=8)
-    parser.add_argument("--proposals", type=int, default=32)
+    parser.add_argument("--trials", type=int, default=1)
+    parser.add_argument("--proposals", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=1500)
     parser.add_argument("--bin", type=Path, default=ROOT / "build" / "bin")
     parser.add_argument("--out", type=Path)
