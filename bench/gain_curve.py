@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What do more rows of evidence bring?  The gain model fitted on parts of them, judged on tasks that it has not seen.
 
-    bench/gain_curve.py [--library library] [--json FILE] [--figure OUT.svg]
+    bench/gain_curve.py [--library library] [--draws 10] [--json FILE]      # minutes
+    bench/gain_curve.py --draw FILE OUT.svg                                 # what the first has written, as a picture
 
 For each task in turn P(faster) is fitted on a random part of the other tasks' rows, --draws times for each size, and judged on
 all rows of that task; and once more with the outcomes of the part shuffled, which leaves nothing to learn.  The penalty is chosen
 anew each time, on the part alone, by whole tasks held out.  Two figures: the Brier score less that of the part's plain share
 (below 0 is better), and how often of two proposals of one task, one of which was faster, the model has that one first (0.5 is
-chance).  Intervals: 95 % of a bootstrap over tasks, because rows of one task are not independent.  --figure needs gnuplot.
+chance).  Intervals: 95 % of a bootstrap over tasks, because rows of one task are not independent.  --draw needs gnuplot.
 Prints one JSON object.  SPDX-License-Identifier: Apache-2.0"""
 import argparse
 import json
@@ -104,14 +105,17 @@ def curve(data, draws, rng):
 
 
 PLOT = """
-set terminal svg size 640,360 font "sans-serif,13" background "#ffffff"
+set encoding utf8
+set terminal svg size 620,360 dynamic font "sans-serif,15" background "#ffffff"
+set border 3 lc rgb "#767d85"
+set tics nomirror out scale 0.5 textcolor rgb "#1a1d21"
 set xlabel "rows of other tasks that the model was fitted on"
 set ylabel "faster one ranked first"
 set yrange [0.3:0.9]
 set logscale x 2
 set xtics ({xtics})
 set grid ytics lc rgb "#dddddd"
-set key top left
+set key top left textcolor rgb "#1a1d21"
 plot $measured using 1:3:4 with filledcurves fc rgb "#0072b2" fs transparent solid 0.2 notitle, \\
      $measured using 1:2 with linespoints lw 2 pt 7 ps 0.6 lc rgb "#0072b2" title "outcomes as measured", \\
      $shuffled using 1:3:4 with filledcurves fc rgb "#d55e00" fs transparent solid 0.2 notitle, \\
@@ -128,7 +132,9 @@ def draw(found, out):
         blocks += f"${outcomes} << E\n" + "\n".join(" ".join(f"{v:.5g}" for v in point) for point in points) + "\nE\n"
     xtics = ", ".join(f'"{n}" {n}' for n in (*SIZES[:4], found["most_rows"]))
     drawn = subprocess.run(["gnuplot", "-d", "-"], input=blocks + PLOT.format(xtics=xtics), capture_output=True, text=True, check=True).stdout
-    out.write_text(drawn)
+    last = [row["faster_first"]["value"] for row in found["curve"] if row["rows"] == "all"]
+    words = f"of two proposals the faster one is ranked first: {last[0]:.2f} when fitted on all rows, {last[1]:.2f} with shuffled outcomes, chance 0.5"
+    out.write_text(drawn.replace("<svg", f'<svg role="img" aria-label="{words}"', 1))
 
 
 def main():
@@ -136,8 +142,11 @@ def main():
     parser.add_argument("--library", type=Path, default=ROOT / "library")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--draw", type=Path, nargs=2, metavar=("FILE", "OUT"))
     options = parser.parse_args()
+    if options.draw:
+        draw(json.loads(options.draw[0].read_text()), options.draw[1])
+        return
     rows, facts = rows_of(options.library)
     data = Data(rows, facts)
     per_task = [int((data.task == task).sum()) for task in set(data.task)]
@@ -147,8 +156,6 @@ def main():
     print(text, end="")
     if options.json:
         options.json.write_text(text)
-    if options.figure:
-        draw(found, options.figure)
 
 
 if __name__ == "__main__":

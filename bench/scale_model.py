@@ -8,8 +8,9 @@
 
 The model: a closed loop.  Each track thinks (turnaround_s: from a verdict to its next job, with the model's answer, the journal and the look at
 the spool in it), waits for a worker, and is judged (gate_s).  Both are drawn from the measured samples of the run with the fewest workers, where
-nobody waits for a core; a controller has CORES for what the run spent of its own processor time.  Efficiency is verdicts per second over what the
-workers could give.  Before it says anything it is held against the measured runs: `measured` and `simulated` beside each other.
+nobody waits for a core; the command has CORES for what a whole run spent of its own processor time, a verdict.  Efficiency is verdicts per second
+over what the workers could give.  Before it says anything it is held against measured runs, `measured` and `simulated` beside each other: there
+workers and command share the host's cores, and gates are drawn from that run's own, since workers on one host slow each other.
 
 The calculator multiplies what a proposal took in the measured run: journal, verdicts, texts, spool, repeated questions, worker time.  Nothing in it is
 assumed; where gates of another device are meant, --gate-seconds is that device's mean, from bench/spool.py.
@@ -27,31 +28,36 @@ TRACKS_PER_WORKER = (1, 2, 4, 8)
 SECONDS_A_DAY = 86400
 
 
-def of_run(measured, run):
-    """Seconds of the controller's processor for a verdict."""
+def processor(measured):
+    """Seconds of the command's processor for a verdict: of a whole run, in which its start weighs least."""
+    run = next((r for r in measured["runs"] if r["whole"]), measured["runs"][0])
     return run["children_s"] / run["verdicts"]
 
 
-def simulate(measured, workers, tracks, cores, seed=1, verdicts_a_worker=60):
-    """Verdicts per second, after the first tenth, which only fills the queue."""
+def simulate(measured, times, workers, tracks, cores, shared=False, seed=1, verdicts_a_worker=60):
+    """Verdicts per second, after the first tenth, which only fills the queue.  Shared: workers are judged on the command's cores too."""
     try:
         import simpy
     except ImportError:
         sys.exit("simpy is missing: pip install simpy==4.1.1")
     chance, env = random.Random(seed), simpy.Environment()
-    gate, turnaround = measured["times"]["gate_s"], measured["times"]["turnaround_s"]
-    pool, controller = simpy.Resource(env, workers), simpy.Resource(env, cores)
-    cpu, most, done = of_run(measured, measured["runs"][0]), verdicts_a_worker * workers, []
+    gate, turnaround = times["gate_s"], times["turnaround_s"]
+    pool, processors = simpy.Resource(env, workers), simpy.Resource(env, cores)
+    cpu, most, done = processor(measured), verdicts_a_worker * workers, []
+
+    def busy(resource, seconds):
+        with resource.request() as turn:
+            yield turn
+            yield env.timeout(seconds)
 
     def track():
         while len(done) < most:
-            with controller.request() as turn:
-                yield turn
-                yield env.timeout(cpu)
+            yield from busy(processors, cpu)
             yield env.timeout(max(0.0, chance.choice(turnaround) - cpu))
             with pool.request() as place:
                 yield place
-                yield env.timeout(chance.choice(gate))
+                seconds = chance.choice(gate)
+                yield from busy(processors, seconds) if shared else iter([env.timeout(seconds)])
             done.append(env.now)
 
     for _ in range(tracks):
@@ -62,28 +68,26 @@ def simulate(measured, workers, tracks, cores, seed=1, verdicts_a_worker=60):
 
 
 def on_paper(measured, workers, tracks, cores):
-    """The three bounds of a closed loop: workers, tracks, controller."""
+    """The three bounds of a closed loop: workers, tracks, the command's processors."""
     gate, think = (statistics.fmean(measured["times"][k]) for k in ("gate_s", "turnaround_s"))
-    cpu = of_run(measured, measured["runs"][0])
-    return min(workers / gate, tracks / (gate + think), cores / cpu)
+    return min(workers / gate, tracks / (gate + think), cores / processor(measured))
 
 
 def calibration(measured):
-    """The same number of workers and tracks, simulated and measured."""
-    for run in measured["runs"]:
-        tracks = len({row[0].rsplit(" ", 1)[0] for row in measured["table"]})
-        yield {"workers": run["workers"], "tracks": tracks, "measured_per_s": run["verdicts_per_s"],
-               "simulated_per_s": round(simulate(measured, run["workers"], tracks, measured["cores"]), 4)}
+    """The same number of workers and tracks, simulated and measured: the runs whose times are kept."""
+    tracks = len({row[0].rsplit(" ", 1)[0] for row in measured["table"]})
+    for run, times in ((measured["runs"][0], "times"), (measured["runs"][-1], "times_most_workers")):
+        rate = simulate(measured, measured[times], run["workers"], tracks, measured["cores"], shared=True)
+        yield {"workers": run["workers"], "tracks": tracks, "measured_per_s": run["verdicts_per_s"], "simulated_per_s": round(rate, 4)}
 
 
 def efficiency(measured, cores):
     gate = statistics.fmean(measured["times"]["gate_s"])
     for workers in SIMULATED + ON_PAPER:
         for times in TRACKS_PER_WORKER:
-            simulated = workers in SIMULATED
-            rate = (simulate if simulated else on_paper)(measured, workers, times * workers, cores)
-            yield {"workers": workers, "tracks": times * workers, "how": "simulated" if simulated else "on paper",
-                   "verdicts_per_s": round(rate, 3), "efficiency": round(rate * gate / workers, 4)}
+            tracks, how = times * workers, "simulated" if workers in SIMULATED else "on paper"
+            rate = (simulate(measured, measured["times"], workers, tracks, cores) if how == "simulated" else on_paper(measured, workers, tracks, cores))
+            yield {"workers": workers, "tracks": tracks, "how": how, "verdicts_per_s": round(rate, 3), "efficiency": round(rate * gate / workers, 4)}
 
 
 def calculator(measured, per_day, gate_seconds):
