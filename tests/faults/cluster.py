@@ -77,12 +77,12 @@ def wait_for_payment(scene, seconds):
 
 def until_it_ends(scene, chance, victims, rounds):
     """Kill somebody at a moment, type the command again where it ended; at last let it be."""
-    controller, until = scene.start(), time.monotonic() + LONGEST_S
+    controller = scene.start()
     for n in range(rounds):
         time.sleep(chance.uniform(0.1, 1.0))
         victim = chance.choice(["controller", *victims]) if n else "controller"
         if victim == "controller":
-            wait_for_payment(scene, 1 if n else 60)
+            wait_for_payment(scene, 1 if n else LONGEST_S)  # gates of others on this machine come first
             os.killpg(controller.pid, signal.SIGKILL)
             controller.kill()
         else:
@@ -91,6 +91,7 @@ def until_it_ends(scene, chance, victims, rounds):
         if controller.poll() is not None or victim == "controller":
             controller.wait(60)
             controller = scene.start()
+    until = time.monotonic() + LONGEST_S
     while time.monotonic() < until:
         status = controller.wait(LONGEST_S)
         if status == EXIT["ok"]:
