@@ -47,4 +47,5 @@ def drafted(text):
     head = re.sub(r"#include <(math|stdint|stdlib)\.h>\n", "", head)
     head = head.replace("\ntypedef ", f"\n{MACROS}typedef ", 1).replace("\nstatic ", "\nstatic __device__ ")
     parameters, _, code = rest.partition("\n{\n")
-    return f'{head}\nextern "C" __global__ void naive({parameters}\n{{\n' + "\n".join(body(code.split("\n")))
+    bounds = f"__launch_bounds__({ROWS * COLUMNS})"    # else the compiler may use more registers than so many threads have
+    return f'{head}\nextern "C" __global__ void {bounds} naive({parameters}\n{{\n' + "\n".join(body(code.split("\n")))
