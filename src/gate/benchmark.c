@@ -250,7 +250,7 @@ static void record_pair(kli_benchmark *r, bool candidate_led, double candidate_n
     (left ? r->left_baseline_ns : r->baseline_ns)[at] = baseline_ns;
 }
 
-static kl_err run_pair(kli_benchmark *r, bool last, kli_check_outcome *f, kl_error *e) {
+kl_err kli_benchmark_pair(kli_benchmark *r, bool last, kli_check_outcome *f, kl_error *e) {
     const uint32_t first = first_call(r);
     const bool check =
         last || r->candidate.estimate_ns > SLOW_NS || /* a look costs less than such a call */
@@ -549,6 +549,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
     m->baseline_ns = kli_median(r->baseline_ns, (size_t)r->pairs);
     m->candidate_ns = kli_median(r->candidate_ns, (size_t)r->pairs);
     m->pairs = r->pairs;
+    m->processes = 1;
     m->controls = r->n_controls;
     m->handshake = kli_runner_handshake_ns(r->candidate.executable->runner) /
                    (m->candidate_ns * r->candidate.calls);
@@ -561,7 +562,7 @@ void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable) {
 
 /* ---- one comparison ---------------------------------------------------------------------- */
 
-static kl_err enter_both(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
+kl_err kli_benchmark_enter(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
     kl_fault fault = {0};
     const uint32_t sets = r->problem->n_sets;
     kl_err err = kli_executable_enter(&r->c->candidate, r->problem, r->c, 0, sets, &fault, e);
@@ -581,7 +582,7 @@ static kl_err fresh_pages(kli_benchmark *r, kli_check_outcome *f, kl_error *e) {
         !kli_pages_are_due(r->pairs + r->left_out, r->problem->n_sets))
         return KL_OK;
     const kl_err err = kli_problem_renew(r->problem, r->c, e);
-    return err ? err : enter_both(r, f, e);
+    return err ? err : kli_benchmark_enter(r, f, e);
 }
 
 static bool shorten(kli_side *s) {
@@ -621,7 +622,7 @@ static kl_err run_pairs(kli_benchmark *r, kli_advice *a, kli_check_outcome *f, k
     kl_err err = KL_OK;
     while (!err && f->ok && (*a = kli_benchmark_advice(r, r->c->opts)) == GO_ON) {
         err = fresh_pages(r, f, e);
-        if (!err && f->ok) err = run_pair(r, false, f, e);
+        if (!err && f->ok) err = kli_benchmark_pair(r, false, f, e);
         const int tried = r->pairs + r->left_out;
         if (!err && f->ok && control_is_due(r)) err = run_control(r, f, e);
         if (!err && f->ok && short_is_due(r)) err = kli_benchmark_short(r, f, e);
@@ -644,7 +645,7 @@ kl_err kli_benchmark_run(kli_benchmark *r, bool *stable, kli_check_outcome *f, k
     do {
         err = run_pairs(r, &a, f, e);
         while (!err && f->ok && r->shorts < shorts_wanted(r)) err = kli_benchmark_short(r, f, e);
-        if (!err && f->ok && !r->checked_last) err = run_pair(r, true, f, e);
+        if (!err && f->ok && !r->checked_last) err = kli_benchmark_pair(r, true, f, e);
     } while (!err && f->ok && a == CLEAR && !is_clear(r, r->c->opts, true));
     *stable = a == ENOUGH || a == CLEAR;
     r->clear = a == CLEAR;
@@ -862,13 +863,13 @@ kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executabl
                                         c->backend->parent_clock ? KL_TIME_BATCH : KL_TIME_EVENTS);
     kli_problem own = {.memory.inputs_fd = -1, .oracle_memory.inputs_fd = -1};
     bool stable = false;
-    kl_err err = enter_both(&r, f, e);
+    kl_err err = kli_benchmark_enter(&r, f, e);
     if (!err && f->ok) err = estimate_both(&r, f, e);
     if (!err && f->ok) {
         choose_batches(&r);
         err = scene_for(&r, real, &own, e);
     }
-    if (!err && f->ok) err = enter_both(&r, f, e);
+    if (!err && f->ok) err = kli_benchmark_enter(&r, f, e);
     r.timed_ns = 0;
     r.pair_index = 0;
     kli_next_hold(c);
@@ -877,6 +878,7 @@ kl_err kli_benchmark_compare(kli_evaluation *c, kli_problem *real, kli_executabl
     if (!err && f->ok) {
         kli_benchmark_conclude(&r, m, stable);
         describe_method(c, &r);
+        err = kli_rounds_repeat(&r, m, f, e);
     }
     kli_problem_close(&own);
     return err;

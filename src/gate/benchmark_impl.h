@@ -1,8 +1,10 @@
-/* benchmark_impl.h - one comparison in the making, between benchmark.c, profile.c and their test.
+/* benchmark_impl.h - one comparison in the making, between benchmark.c, rounds.c, profile.c and
+ * their test.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KL_GATE_BENCHMARK_IMPL_H
 #define KL_GATE_BENCHMARK_IMPL_H
 #include "gate_impl.h"
+#include "base/stats.h"
 
 enum {
     MAX_PAIRS = 4096,
@@ -91,9 +93,20 @@ kl_err kli_benchmark_half(kli_benchmark *r, const kli_side *s, uint32_t first, b
 kl_err kli_benchmark_short(kli_benchmark *r, kli_check_outcome *f, kl_error *e);
 /* One with a call for every input set, where those of a pair have fewer; no sample. */
 kl_err kli_benchmark_long(kli_benchmark *r, kli_check_outcome *f, kl_error *e);
+/* Load both sides for the problem and bring them all input sets, unless that was done. */
+kl_err kli_benchmark_enter(kli_benchmark *r, kli_check_outcome *f, kl_error *e);
+kl_err kli_benchmark_pair(kli_benchmark *r, bool last, kli_check_outcome *f, kl_error *e);
 void kli_benchmark_make_way(kli_benchmark *r);
 kli_advice kli_benchmark_advice(const kli_benchmark *r, const kl_gate_opts *o);
 void kli_benchmark_conclude(kli_benchmark *r, kl_comparison *m, bool stable);
+
+/* rounds.c */
+enum { ROUNDS = 5, ROUNDS_QUICK = 3, FEW_PROCESSES = 3 };
+/* What so many processes say, by the median ratio of each; `first`: what the first said alone.
+ * `one_stays`: only one side's are fresh. */
+kl_interval kli_rounds_interval(const double *ratios, int n, kl_interval first, bool one_stays);
+/* A close call on a device, asked again in fresh processes of both sides; else nothing. */
+kl_err kli_rounds_repeat(kli_benchmark *r, kl_comparison *m, kli_check_outcome *f, kl_error *e);
 
 /* profile.c: what is said of a time that did not settle, and of one that no device reaches. */
 void kli_profile_unsettled(kli_evaluation *c, const kl_comparison *m, kli_check_outcome *f);

@@ -181,6 +181,7 @@ typedef struct kli_evaluation {
         schedule; /* order of pairs, poisons, what is looked at: a key that no input leads to */
     uint64_t problems;   /* opened so far: names the substreams of their inputs */
     int64_t checked_ns;  /* the candidate's shortest checked run at the real shape; 0: none yet */
+    bool unrepeated;     /* the primary comparison: no time was left for other processes */
     bool stress_is_left; /* at the real shape, since the kernel is slow there */
     int64_t
         run_ns;    /* time inside kernels (candidate, oracle, baselines), for the overhead figure */

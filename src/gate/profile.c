@@ -194,7 +194,9 @@ void kli_profile_unsettled(kli_evaluation *c, const kl_comparison *m, kli_check_
     kl_buf why = {0};
     kl_buf_printf(&why, "no stable time within the cap: ratio %.4g, interval %.4g to %.4g; ",
                   m->ratio, m->low, m->high);
-    if (kl_comparison_busy(m))
+    if (c->unrepeated)
+        kl_buf_printf(&why, "a call so close was to be repeated in other processes");
+    else if (kl_comparison_busy(m))
         kl_buf_printf(&why, "this machine is busy (%s): %d pairs left out",
                       kl_host_load(host, sizeof host), m->left_out);
     else

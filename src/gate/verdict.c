@@ -183,6 +183,7 @@ static void render_comparison(kl_buf *b, const kl_comparison *m) {
     kl_buf_printf(b, ": %.4gx [%.4g, %.4g] %s", m->ratio, m->low, m->high,
                   kl_decision_name(m->call));
     kl_buf_printf(b, "  (%d pairs", m->pairs);
+    if (m->processes > 1) kl_buf_printf(b, " in %d processes", m->processes);
     if (m->left_out) kl_buf_printf(b, ", %d left out", m->left_out);
     if (m->controls || m->noise > 0) kl_buf_printf(b, ", A/A noise %.2f %%", 100 * m->noise);
     if (m->recorded > 0) kl_buf_printf(b, " of this host's record");

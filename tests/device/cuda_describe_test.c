@@ -1,76 +1,19 @@
 /* cuda_describe_test.c - verdicts whose artefact is disassembled while the kernel is checked: a
  * real gate on the fake of fake_cuda.c, with scripts in the places of compiler and disassembler.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "backend/backend.h"
-#include "backend/compile.h"
-#include "base/fs.h"
-#include "fake_cubin.h"
-#include "gate/gate_impl.h"
-#include "kernel/kernel.h"
-#include "kit/kit.h"
-#include <sys/stat.h>
-
-static const char DEFINITION[] =
-    "{\"name\": \"scaled\", \"axes\": {\"N\": {\"type\": \"var\"}}, \"inputs\": {\"x\": "
-    "{\"shape\": [\"N\"], \"dtype\": \"float32\"}, \"s\": {\"shape\": null, \"dtype\": "
-    "\"float32\"}}, \"outputs\": {\"y\": {\"shape\": [\"N\"], \"dtype\": \"float32\"}}}";
-static const char WORKLOADS[] =
-    "{\"uuid\": \"u1\", \"axes\": {\"N\": 1000}, \"inputs\": {\"x\": {\"type\": \"random\"}, "
-    "\"s\": {\"type\": \"scalar\", \"value\": 2.5}}, \"klineage\": {\"label\": \"tiny\"}}\n";
-static const char ORACLE[] = "//! launch oracle args(x, s, y, N)\n"
-                             "void oracle(const float *x, float s, double *y, int n) {\n"
-                             "    for (int i = 0; i < n; i++) y[i] = (double)s * x[i];\n}\n";
+#include "cuda_gate.h"
 
 /* A disassembler that finds so many instructions. */
 #define FINDS_ONE                                                                                  \
     "echo 'Function : scale'\necho '        /*0000*/  FFMA R4, R5, R6, R4 ;  /* 0x1 */'\n"
 #define FINDS_TWO FINDS_ONE "echo '        /*0010*/  EXIT ;  /* 0x2 */'\n"
 
-static kl_task *task;
 static kl_kernel *kernel;
-static kl_gate *gate;
-static kl_verdict verdict;
 static bool stops, is_checked;
 
-static void program(const char *name, const char *lines) {
-    const char *text = kl_arena_printf(arena, "#!/bin/sh\n%s", lines).ptr;
-    assert_int_equal(chmod(kit_write(name, text), 0755), 0);
-}
-
-static void make_toolkit(const char *entry) {
-    fake_cubin cubin;
-    const char *const kernels[] = {entry, NULL};
-    assert_ok(kli_fs_mkdirs(kit_path("toolkit/bin"), &e));
-    fake_cubin_make(&cubin, kernels, NULL);
-    fake_cubin_write(&cubin, kit_path("toolkit/made.cubin"));
-    program("toolkit/bin/nvcc",
-            kl_arena_printf(arena,
-                            "if [ \"$1\" = --version ]; then echo ', V13.0.88'; exit; fi\n"
-                            "exec cp %s kernel.cubin\n",
-                            kit_path("toolkit/made.cubin"))
-                .ptr);
-}
-
 static int set_up(void **state) {
-    kit_set_up(state);
     stops = is_checked = false;
-    assert_int_equal(chmod(kit_folder(), 0755), 0); /* a confined program may be another user's */
-    assert_ok(kli_fs_mkdirs(kit_path("task"), &e));
-    (void)kit_write("task/definition.json", DEFINITION);
-    (void)kit_write("task/workloads.jsonl", WORKLOADS);
-    (void)kit_write("task/oracle.c", ORACLE);
-    assert_int_equal(setenv("KLINEAGE_LIBCUDA", KL_FAKE_CUDA, 1), 0);
-    assert_int_equal(setenv("KLINEAGE_FAKE_CUDA", "", 1), 0);
-    assert_int_equal(setenv("KLINEAGE_CACHE", kit_path("cache"), 1), 0);
-    assert_int_equal(setenv("CUDA_HOME", kit_path("toolkit"), 1), 0);
-    assert_ok(kl_task_load(&task, arena, kit_path("task"), &e));
-    assert_ok(kl_gate_open(&gate, &e));
-    return 0;
-}
-
-static int tear_down(void **state) {
-    kl_gate_close(gate);
-    return kit_tear_down(state);
+    return open_gate(state);
 }
 
 /* A gate that waits for others says so too, of a later stage. */
@@ -83,16 +26,13 @@ static void on_stage(void *ctx, kl_stage stage, const char *text) {
 
 static bool wants_to_stop(void *ctx) { return (void)ctx, stops && is_checked; }
 
-/* The source is one that no real compiler takes. */
 static kl_err judge(const char *entry) {
+    const char *const kernels[] = {entry, NULL};
     const kl_monitor monitor = {.cancelled = wants_to_stop};
     const kl_gate_opts opts = {
         .workload = "tiny", .check_only = true, .progress = on_stage, .monitor = &monitor};
-    const kl_str source = kl_arena_printf(
-        arena, "#error a stand-in\n//! launch %s grid(1) block(256) args(x, s, y, N)\n", entry);
-    make_toolkit(entry);
-    assert_ok(kl_kernel_parse(&kernel, arena, source, KL_S("kernel.cu"),
-                              kl_surface_by_name(KL_S("cuda")), NULL, &e));
+    make_toolkit(kernels);
+    kernel = kernel_of(entry);
     return kl_gate_run(&verdict, gate, arena, task, kernel, &opts, &e);
 }
 
@@ -166,7 +106,7 @@ static void test_cuda_describe__a_user_who_wants_to_stop_waits_for_no_disassembl
     assert_true(kli_feature_get(&made, "instructions") == 2.0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, close_gate)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
