@@ -141,6 +141,17 @@ def test_each_bad_input_is_named_and_the_rest_goes_on(p):
     assert said["softly"]["stage"] == "admitted" and said["softly"]["reason"] is None, said["softly"]
 
 
+def earlier_tasks_are_held_out_too(p):
+    """What the list names is no task, whatever an earlier run made of it; what it no longer names is one again."""
+    made(p, p.folder / "copies").is_("ok")
+    tasks = {name: row["task"] for name, row in rows(p).items() if row.get("task")}
+    assert {"softly", "row_peaks"} <= set(tasks) and all((p.folder / "out" / t).is_dir() for t in tasks.values()), tasks
+    made(p, p.folder / "copies", options=("--held-out", "held-out.txt"))
+    said = rows(p)
+    assert {said[n]["reason"] for n in ("softly", "row_peaks")} == {"held out"} and not said["row_peaks"].get("task"), said
+    assert not (p.folder / "out" / tasks["softly"]).exists() and not (p.folder / "out" / tasks["row_peaks"]).exists()
+
+
 def test_held_out_names_and_operators_become_no_tasks(p):
     needs_torch()
     p.write("held-out.txt", "# of the next experiment\nsoft*ly\n_softmax   # an operator of torch\n")
@@ -148,6 +159,7 @@ def test_held_out_names_and_operators_become_no_tasks(p):
     said = rows(p)
     assert said["softly"]["reason"] == "held out" and said["row_peaks"]["reason"] == "held out" and "_softmax" in said["row_peaks"]["detail"], said
     assert not list((p.folder / "out/tasks").glob("*softly*")) and not list((p.folder / "out/tasks").glob("*row_peaks*"))
+    earlier_tasks_are_held_out_too(p)
     made(p, p.folder / "copies", options=("--held-out", "nowhere.txt")).is_("usage", "nowhere.txt")
 
 

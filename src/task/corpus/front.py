@@ -193,6 +193,10 @@ def row_of(job, **more):
     return {k: job[k] for k in ("id", "package", "version", "licence", "kind", "file", "line")} | more
 
 
+def task_name(job):
+    return re.sub(r"[^A-Za-z0-9_]+", "_", f"{job['package']}_{job['id'].split(':')[-1]}").strip("_").lower()[:70] + "_" + job["key"][:4]
+
+
 def passes(job, duplicates, held, log):
     job["key"] = hashlib.sha256(f"{job['id']} {job['text']}".encode()).hexdigest()[:16]
     name = job["id"].split(":")[-1]
@@ -202,5 +206,6 @@ def passes(job, duplicates, held, log):
         return False
     if is_held(held, name, job["id"]):
         log.row(row_of(job, stage="kept", reason="held out", detail=name))
+        log.forget(task_name(job))    # a run that was killed may have left it without a line
         return False
     return True

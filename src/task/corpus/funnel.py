@@ -9,6 +9,8 @@ import contextlib
 import fcntl
 import json
 import os
+import re
+import shutil
 import sys
 import time
 
@@ -21,6 +23,7 @@ STAGES = (("parsed", "files that are Python"), ("found", "modules, functions and
 ORDER = [name for name, _ in STAGES]
 FROM_RUNS = ORDER.index("runs")
 SCHEMA = "klineage/corpus"
+HOMES = ("tasks", "half")    # of those that are admitted, and of those that only lack a plain kernel
 
 
 @contextlib.contextmanager
@@ -73,8 +76,11 @@ class Log:
     def __init__(self, out):
         self.out, self.path = out, os.path.join(out, "funnel.jsonl")
         self.files, self.licences, self.seen, self.before = collections.Counter(), {}, {}, {}
+        self.made = collections.defaultdict(set)    # the tasks that a candidate became in earlier runs
         for line in self.old_lines():
             self.before[key_of(line)] = line
+            if line.get("task"):
+                self.made[key_of(line)].add(line["task"])
         self.file = open(self.path, "a")
         self.pending = collections.Counter()    # candidates that were not tried yet, by package
 
@@ -94,10 +100,7 @@ class Log:
         row = self.before.get(key_of(job))
         if not row or row.get("key") != job["key"] or row["reason"] == "it could not be tried":
             return False
-        if row.get("task") and not os.path.isdir(os.path.join(self.out, row["task"])):
-            return False
-        self.seen[key_of(row)] = row
-        return True
+        return not row.get("task") or os.path.isdir(os.path.join(self.out, row["task"]))
 
     def rows(self, rows):
         for row in rows:
@@ -113,7 +116,15 @@ class Log:
             self.file.write(json.dumps(row) + "\n")
             self.file.flush()
 
+    def forget(self, name):
+        """A task that an earlier run made is one no longer."""
+        for home in HOMES if re.fullmatch(r"\w+", name) else ():
+            shutil.rmtree(os.path.join(self.out, home, name), ignore_errors=True)
+
     def close(self, table):
+        for key in self.seen.keys() & self.made.keys():
+            for task in self.made[key] - {self.seen[key].get("task")}:
+                self.forget(os.path.basename(task))
         self.file.close()
         with open(self.path + ".new", "w") as file:
             for row in table.rows:
