@@ -20,7 +20,7 @@ except ImportError as error:
     sys.exit(f"klineage: error: serve: {sys.executable} has no package mcp ({error})\n"
              "hint: python3 -m pip install mcp, or name another Python in KLINEAGE_PYTHON")
 
-NOT_TOOLS = {"serve", "help", "doctor", "capture"}
+NOT_TOOLS = {"serve", "help", "doctor", "capture"}  # the last runs any program, in no sandbox
 GRACE_S = 20  # a model's reply that is under way, a kernel that is being timed
 MOST_NAMED = 200
 

@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -37,6 +38,15 @@ def ask(p, *calls, client="mcp", where="stdio", limit=120):
                           env={**p.env, "KLINEAGE_PYTHON": chosen}, cwd=p.folder, capture_output=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_the_page_names_what_is_no_tool(p):
+    """`capture` runs any program, so it must not be one."""
+    tools, refused = ask(p, ["tools"], ["call", "capture", {"program": "true"}])
+    said = re.search(r"Each command of .*? but (.*?)\s+is a\s+tool", (p.source / "docs/how-to/agents.md").read_text(), re.S)[1]
+    every = {c["words"].replace(" ", "_") for c in p.run("--generate", "commands").is_("ok").json()["commands"]}
+    assert every - set(tools) == set(re.findall(r"`(\w+)`", said)) == {"serve", "help", "doctor", "capture"}, (every - set(tools), said)
+    assert refused["error"] and "no tool capture" in refused["text"], refused
 
 
 def test_every_command_is_a_tool_and_tasks_are_resources_for_both_clients(p):
