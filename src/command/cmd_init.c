@@ -122,6 +122,18 @@ static kl_err init_kernels(kli_init *x, kl_error *e) {
 
 /* ---- the command ------------------------------------------------------------------------- */
 
+static kl_err init_check_place(const kli_args *args, kl_error *e) {
+    const char *place = args->values[KL_OPTION_OUT];
+    if (!place || !kli_fs_exists(place)) return KL_OK;
+    if (kli_fs_is_dir(place)) {
+        kl_fail(e, KL_EINVAL, place, "this is a folder");
+        return kl_hint(e, "name the file in it: --out %.200s/NAME.c", place);
+    }
+    if (kli_args_has(args, KL_OPTION_FORCE)) return KL_OK;
+    kl_fail(e, KL_EINVAL, place, "this exists already");
+    return kl_hint(e, "name another file with --out, or replace this one with --force");
+}
+
 static kl_err init_take(kli_init *x, kli_command_result *out, kl_error *e) {
     kl_err err = init_is_triton(x) ? init_triton(x, e) : init_slice(x, e);
     if (!err && !x->refused.len) err = init_kernels(x, e);
@@ -135,7 +147,8 @@ kl_err kli_cmd_init(kli_context *c, const kli_args *args, kli_command_result *ou
     kli_init *x = KL_NEW(c->arena, kli_init);
     x->context = c;
     x->args = args;
-    kl_err err = kli_init_read(&x->asked, c->arena, args, e);
+    kl_err err = init_check_place(args, e);
+    if (!err) err = kli_init_read(&x->asked, c->arena, args, e);
     if (!err) err = kli_request_task(&x->task, c->arena, x->asked.task.ptr, e);
     if (!err) err = init_take(x, out, e);
     json_decref(x->made);

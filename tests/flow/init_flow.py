@@ -170,6 +170,17 @@ def test_side_by_side(p):
     assert good or "its speed is not shown" in answer["refused"], answer
 
 
+def test_what_is_there_is_not_replaced_unasked(p):
+    task, source = sums(p), library(p, "STATIC")
+    mine = p.folder / "mine.c"
+    mine.write_text("mine")
+    init(p, task, source, "sum_rows", "--check-only", "--out", "mine.c").is_("usage", "mine.c", "this exists already", "--force")
+    init(p, task, source, "sum_rows", "--check-only", "--out", "static", "--force").is_("usage", "this is a folder")
+    assert mine.read_text() == "mine"
+    init(p, task, source, "sum_rows", "--check-only", "--out", "mine.c", "--force").is_("ok")
+    assert "sum_rows" in mine.read_text()
+
+
 def test_recipes(p):
     task, source = sums(p), library(p, "NORMS")
     (p.folder / "recipes").mkdir()
