@@ -143,6 +143,29 @@ def test_over_http_for_several_clients(p):
         server.communicate(timeout=20)
 
 
+def test_where_it_cannot_serve_is_said_in_one_line(p):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        answer = p.run("serve", "--mcp", "--port", port, env={"KLINEAGE_PYTHON": python(p)}, limit=120)
+        answer.is_("usage", f"cannot listen at 127.0.0.1:{port}", "in use", "hint: name another port")
+        assert len(answer.err.splitlines()) == 2, answer.err
+
+
+def test_options_that_would_be_left_out_are_refused(p):
+    for port in ("0", "99999"):
+        p.run("serve", "--mcp", "--port", port).is_("usage", "--port must be from 1 to 65535")
+    p.run("serve", "--mcp", "--listen", "127.0.0.1:9").is_("usage", "--mcp has no --listen", "--port N")
+    p.run("serve", "--mcp", "--tokens", "x").is_("usage", "--mcp has no --tokens", "--reward")
+    p.run("serve", "--reward", "--port", "9").is_("usage", "--reward has no --port", "--listen 127.0.0.1:9")
+
+
+def test_without_the_package_mcp(p):
+    (p.folder / "mcp.py").write_text("raise ImportError('not here')\n")
+    p.run("serve", "--mcp", env={"PYTHONPATH": str(p.folder)}).is_("no_device", "has no package mcp", "python3 -m pip install mcp")
+
+
 @alone
 def test_a_client_makes_a_kernel_faster(p):
     """From a task's page to a kernel in a file, with nothing but tools: the model is one that needs no key."""
