@@ -5,6 +5,7 @@ progress.  A client that cancels sends it ^C, so what was paid and measured is k
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -17,10 +18,11 @@ try:
     from mcp.server import Server
     from mcp.server.stdio import stdio_server
 except ImportError as error:
-    sys.exit(f"klineage: error: serve: {sys.executable} has no package mcp ({error})\n"
-             "hint: python3 -m pip install mcp, or name another Python in KLINEAGE_PYTHON")
+    print(f"klineage: error: serve: {sys.executable} has no package mcp ({error})\n"
+          "hint: python3 -m pip install mcp, or name another Python in KLINEAGE_PYTHON", file=sys.stderr)
+    sys.exit(7)
 
-NOT_TOOLS = {"serve", "help", "doctor", "capture"}
+NOT_TOOLS = {"serve", "help", "doctor", "capture"}  # the last runs any program, in no sandbox
 GRACE_S = 20  # a model's reply that is under way, a kernel that is being timed
 MOST_NAMED = 200
 
@@ -199,10 +201,26 @@ async def serve_stdio():
         await here.run(read, write, here.create_initialization_options())
 
 
+def listening(port):
+    """Bound by us, since uvicorn's exit status for a port that is taken is one of the gate's."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(128)
+    except OSError as error:
+        print(f"klineage: error: serve: cannot listen at 127.0.0.1:{port}: {error.strerror}\n"
+              "hint: name another port with --port, or end what listens there", file=sys.stderr)
+        sys.exit(2)
+    return listener
+
+
 def main():
     if len(sys.argv) > 1:
+        listener = listening(int(sys.argv[1]))
         import uvicorn
-        uvicorn.run(server().streamable_http_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(server().streamable_http_app(), log_level="warning")).run(sockets=[listener])
     else:
         anyio.run(serve_stdio)
 

@@ -109,18 +109,50 @@ static kl_err init_kernel(kl_kernel **out, kli_init *x, const char *key, const c
     return kl_kernel_parse(out, a, text, kl_arena_printf(a, "%s.%s", name, ending), NULL, NULL, e);
 }
 
+/* The option that wrote the line that `where`, FILE:LINE:COLUMN, names of a text that nobody has;
+ * `where` itself if it was none. */
+static const char *init_option_of(const kli_init *x, const char *key, const char *where) {
+    const bool own_flags = strcmp(key, "library") == 0 && x->asked.library_flags.len;
+    const struct {
+        kl_str line;
+        const char *option;
+    } written[] = {{KL_S("//! flags "), own_flags ? "--library-flags" : "--flags"},
+                   {KL_S("//! require "), "--require"},
+                   {KL_S("//! launch "), x->asked.launch.len ? "--launch or --args" : "--args"}};
+    const char *colon = strchr(where, ':');
+    kl_str line = {0}, rest = kli_json_text_or(x->made, key, KL_S(""));
+    for (long n = colon ? strtol(colon + 1, NULL, 10) : 0; n > 0; n--)
+        if (!kl_str_cut(&line, &rest, '\n')) return where;
+    for (size_t i = 0; i < KL_COUNT(written); i++)
+        if (kl_str_starts(line, written[i].line)) return written[i].option;
+    return where;
+}
+
 /* Their directives come from the same options, so what is wrong with one is wrong with all. */
 static kl_err init_kernels(kli_init *x, kl_error *e) {
-    kl_err err = init_kernel(&x->kernel, x, "source", "slice", e);
-    if (!err) err = init_kernel(&x->library, x, "library", "library", e);
+    const char *key = "source";
+    kl_err err = init_kernel(&x->kernel, x, key, "slice", e);
+    if (!err) err = init_kernel(&x->library, x, key = "library", "library", e);
     if (err != KL_EPARSE && err != KL_EINVAL && err != KL_ELIMIT) return err;
-    kl_buf_printf(&x->refused, "%s: %s", e->where, e->message);
+    kl_buf_printf(&x->refused, "%s: %s", init_option_of(x, key, e->where), e->message);
     if (e->hint[0]) kl_buf_printf(&x->refused, "; %s", e->hint);
     *e = (kl_error){0};
     return KL_OK;
 }
 
 /* ---- the command ------------------------------------------------------------------------- */
+
+static kl_err init_check_place(const kli_args *args, kl_error *e) {
+    const char *place = args->values[KL_OPTION_OUT];
+    if (!place || !kli_fs_exists(place)) return KL_OK;
+    if (kli_fs_is_dir(place)) {
+        kl_fail(e, KL_EINVAL, place, "this is a folder");
+        return kl_hint(e, "name the file in it: --out %.200s/NAME.c", place);
+    }
+    if (kli_args_has(args, KL_OPTION_FORCE)) return KL_OK;
+    kl_fail(e, KL_EINVAL, place, "this exists already");
+    return kl_hint(e, "name another file with --out, or replace this one with --force");
+}
 
 static kl_err init_take(kli_init *x, kli_command_result *out, kl_error *e) {
     kl_err err = init_is_triton(x) ? init_triton(x, e) : init_slice(x, e);
@@ -135,7 +167,8 @@ kl_err kli_cmd_init(kli_context *c, const kli_args *args, kli_command_result *ou
     kli_init *x = KL_NEW(c->arena, kli_init);
     x->context = c;
     x->args = args;
-    kl_err err = kli_init_read(&x->asked, c->arena, args, e);
+    kl_err err = init_check_place(args, e);
+    if (!err) err = kli_init_read(&x->asked, c->arena, args, e);
     if (!err) err = kli_request_task(&x->task, c->arena, x->asked.task.ptr, e);
     if (!err) err = init_take(x, out, e);
     json_decref(x->made);

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MOST_PORT = 65535 };
+
 static kl_err find_python(kl_str *out, kl_arena *a, kl_error *e) {
     const char *chosen = getenv("KLINEAGE_PYTHON");
     *out = kli_fs_find_program(a, chosen && *chosen ? chosen : "python3");
@@ -29,12 +31,31 @@ static void show_package(kl_arena *a, kl_str folder) {
                  true);
 }
 
+/* What only rewards have would be left out without a word. */
+static kl_err check_mcp_options(const kli_args *args, kl_error *e) {
+    static const kli_option_id OF_REWARD[] = {
+        KL_OPTION_LISTEN, KL_OPTION_TOKENS, KL_OPTION_AUDIT, KL_OPTION_JUDGES,
+        KL_OPTION_JUDGE,  KL_OPTION_STORE,  KL_OPTION_SPOOL, KL_OPTION_REQUIRE_ASSURANCE};
+    for (size_t i = 0; i < KL_COUNT(OF_REWARD); i++) {
+        const kli_option_id id = OF_REWARD[i];
+        if (!kli_args_has(args, id)) continue;
+        kl_fail(e, KL_EINVAL, "serve", "--mcp has no --%s", kli_options[id].name);
+        return kl_hint(e, id == KL_OPTION_LISTEN
+                              ? "--port N is 127.0.0.1:N; --mcp listens on this machine alone"
+                              : "it is an option of --reward, and of the calls themselves");
+    }
+    return KL_OK;
+}
+
 static kl_err serve_mcp(kl_arena *a, const kli_args *args, kl_error *e) {
     kl_str python;
-    const kl_err err = find_python(&python, a, e);
-    if (err) return err;
+    int checked;
     const char *port = args->values[KL_OPTION_PORT];
-    const char *argv[] = {python.ptr, "-B", "-m", "klineage.serve", port ? port : NULL, NULL};
+    kl_err err = check_mcp_options(args, e);
+    if (!err) err = kli_effort_count(&checked, args, KL_OPTION_PORT, 0, MOST_PORT, e);
+    if (!err) err = find_python(&python, a, e);
+    if (err) return err;
+    const char *argv[] = {python.ptr, "-B", "-m", "klineage.serve", port, NULL};
     (void)setenv("KLINEAGE_PROGRAM", kli_fs_join(a, kli_fs_self_dir(a).ptr, "klineage").ptr, true);
     show_package(a, kli_fs_find_part(a, "python"));
     (void)execv(python.ptr, (char *const *)(uintptr_t)argv);
@@ -66,6 +87,10 @@ static kl_err serve_rewards(kl_arena *a, const kli_args *args, kli_command_resul
                          .require_assurance = assurance ? assurance[0] : 0};
     kli_reward_served served;
     kl_str *tasks;
+    if (kli_args_has(args, KL_OPTION_PORT)) {
+        kl_fail(e, KL_EINVAL, "serve", "--reward has no --port");
+        return kl_hint(e, "--listen 127.0.0.1:%.16s", args->values[KL_OPTION_PORT]);
+    }
     if (kli_args_has(args, KL_OPTION_JUDGE)) return kli_reward_judge(&o, e);
     kl_err err = kli_effort_count(&o.judges, args, KL_OPTION_JUDGES,
                                   cores > 3 ? (cores < 128 ? (int)cores / 2 : 64) : 1, 64, e);

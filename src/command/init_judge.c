@@ -78,6 +78,7 @@ kl_err kli_init_judge(kli_init *x, kl_error *e) {
         kl_device_probe(here, x->context->arena, b->id, kl_ignored()))
         return init_compile(x, b, e);
     const kl_err err = init_gate(x, e);
-    if (!err && x->library) init_compare(x);
+    const bool both = x->alone.n_features && x->verdict.n_features; /* what ended before has none */
+    if (!err && x->library && both) init_compare(x);
     return err;
 }

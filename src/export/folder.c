@@ -6,13 +6,23 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_occupied(kl_arena *a, const char *dir) {
+/* Only a folder is ever replaced, with --force or because it is empty. */
+static kl_err check_place(kl_arena *a, const char *dir, bool force, kl_error *e) {
     kl_str *names;
     size_t n = 1;
-    if (!kli_fs_exists(dir)) return false;
-    return !kli_fs_is_dir(dir) || kli_fs_list(&names, &n, a, dir, kl_ignored()) || n > 0;
+    struct stat info;
+    if (lstat(dir, &info)) return KL_OK; /* what else is wrong with it, writing says */
+    if (!S_ISDIR(info.st_mode)) {
+        kl_fail(e, KL_EINVAL, dir, "this is %s, not a folder",
+                S_ISLNK(info.st_mode) ? "a symbolic link" : "a file");
+        return kl_hint(e, "name a folder with --out");
+    }
+    if (force || (!kli_fs_list(&names, &n, a, dir, kl_ignored()) && n == 0)) return KL_OK;
+    kl_fail(e, KL_EINVAL, dir, "this exists and is not empty");
+    return kl_hint(e, "name another folder with --out, or replace this one with --force");
 }
 
 static kl_err write_files(const kli_export_files *files, kl_arena *a, const char *dir,
@@ -44,11 +54,9 @@ kl_err kli_export_write(const kli_export_files *files, kl_arena *a, const char *
     const char *place = kl_arena_printf(a, "%.*s", (int)n, dir).ptr,
                *fresh = kl_arena_printf(a, "%s.export-%d", place, (int)getpid()).ptr,
                *old = kl_arena_printf(a, "%s.old-%d", place, (int)getpid()).ptr;
-    if (!force && is_occupied(a, place)) {
-        kl_fail(e, KL_EINVAL, place, "this exists and is not empty");
-        return kl_hint(e, "name another folder with --out, or replace this one with --force");
-    }
-    kl_err err = write_files(files, a, fresh, e);
+    kl_err err = check_place(a, place, force, e);
+    if (err) return err;
+    err = write_files(files, a, fresh, e);
     if (!err) err = move_in(fresh, old, place, e);
     kli_fs_remove_tree(fresh);
     kli_fs_remove_tree(old);

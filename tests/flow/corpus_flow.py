@@ -141,6 +141,17 @@ def test_each_bad_input_is_named_and_the_rest_goes_on(p):
     assert said["softly"]["stage"] == "admitted" and said["softly"]["reason"] is None, said["softly"]
 
 
+def earlier_tasks_are_held_out_too(p):
+    """What the list names is no task, whatever an earlier run made of it; what it no longer names is one again."""
+    made(p, p.folder / "copies").is_("ok")
+    tasks = {name: row["task"] for name, row in rows(p).items() if row.get("task")}
+    assert {"softly", "row_peaks"} <= set(tasks) and all((p.folder / "out" / t).is_dir() for t in tasks.values()), tasks
+    made(p, p.folder / "copies", options=("--held-out", "held-out.txt"))
+    said = rows(p)
+    assert {said[n]["reason"] for n in ("softly", "row_peaks")} == {"held out"} and not said["row_peaks"].get("task"), said
+    assert not (p.folder / "out" / tasks["softly"]).exists() and not (p.folder / "out" / tasks["row_peaks"]).exists()
+
+
 def test_held_out_names_and_operators_become_no_tasks(p):
     needs_torch()
     p.write("held-out.txt", "# of the next experiment\nsoft*ly\n_softmax   # an operator of torch\n")
@@ -148,6 +159,7 @@ def test_held_out_names_and_operators_become_no_tasks(p):
     said = rows(p)
     assert said["softly"]["reason"] == "held out" and said["row_peaks"]["reason"] == "held out" and "_softmax" in said["row_peaks"]["detail"], said
     assert not list((p.folder / "out/tasks").glob("*softly*")) and not list((p.folder / "out/tasks").glob("*row_peaks*"))
+    earlier_tasks_are_held_out_too(p)
     made(p, p.folder / "copies", options=("--held-out", "nowhere.txt")).is_("usage", "nowhere.txt")
 
 
@@ -216,10 +228,29 @@ def test_an_interrupted_run_leaves_nothing_behind(p):
 
 
 def test_what_is_missing_is_said(p):
+    """Before anything is written."""
     copies = package(p, "copies", packages.COPIES)
     made(p, copies, env=without_torch(p)).is_("no_device", "PyTorch is needed", "python3 -m pip install torch")
     p.run("corpus", copies).is_("usage", "there is no --out")
     made(p, "nothing-of-this-name").is_("no_device" if not torch_here() else "usage")
+    made(p, copies, options=("--held-out", "nowhere.txt")).is_("usage", "nowhere.txt")
+    assert not (p.folder / "out").exists()
+
+
+def test_none_are_tried_where_at_most_none_are_asked_for(p):
+    needs_torch()
+    answer = made(p, package(p, "copies", packages.COPIES), options=("--most", "0", "--json")).is_("refused").json()
+    assert answer["untried"] == 2 and answer["admitted"] == 0 and not (p.folder / "out/tasks").exists(), answer
+
+
+def test_a_package_that_is_refused_is_counted_as_no_candidate(p):
+    needs_torch()
+    (p.folder / "empty").mkdir()
+    silent = package(p, "silent", {f"{n}.py": packages.COPIES["copies.py"] for n in "abc"})
+    said = made(p, silent, "empty").is_("refused", "left out: the licence is not one that allows it").out
+    assert "-1" not in said and said.count("left out:") == 2, said
+    answer = made(p, silent, "empty", options=("--json",)).is_("refused").json()
+    assert not [s for s in answer["stages"] if s["left"] or s["reasons"]] and all("licence" in m["left_out"] for m in answer["packages"]), answer
 
 
 def torch_here():

@@ -192,8 +192,13 @@ def test_all_or_nothing(p):
     p.run("export", p.naive, "--as", "flashinfer", "--out", "x").is_("usage", "was not timed", "klineage gate gemm")
     p.run("export", p.naive, "--as", "jar").is_("usage", "c|flashinfer|torch|kernelbench|triton|kernels|tvm-ffi|patch")
     p.write("there", "a file")
-    p.run("export", p.naive, "--out", "there", "--force").is_("ok")
-    assert (p.folder / "there/gemm.h").exists() and not (p.folder / "x").exists()
+    p.run("export", p.naive, "--out", "there", "--force").is_("usage", "this is a file, not a folder", "--out")
+    (p.folder / "empty").mkdir()
+    (p.folder / "link").symlink_to("empty")
+    for options in ((), ("--force",)):
+        p.run("export", p.naive, "--out", "link/", *options).is_("usage", "this is a symbolic link, not a folder")
+    assert (p.folder / "there").read_text() == "a file" and (p.folder / "link").is_symlink() and not (p.folder / "x").exists()
+    p.run("export", p.naive, "--out", "empty").is_("ok")
     assert sorted(x.name for x in p.folder.iterdir() if x.name.startswith("gemm-c")) == ["gemm-c"]
 
 

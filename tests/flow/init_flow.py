@@ -136,7 +136,9 @@ def test_what_cannot_be_sliced_is_refused(p):
         init(p, task, source, function, "--out", "mine.c").is_("refused", "not taken:", *words)
     init(p, task, source, "nothing_of_it").is_("refused", "no function nothing_of_it is defined", "through_a_table")
     init(p, task, source, "plain", "--args", "q=y").is_("refused", "has no parameter q; it has x, y, rows, cols")
-    init(p, task, source, "plain", "--flags", "-O2 -fplugin=evil.so").is_("refused", "flag '-fplugin=evil.so' is not on the allow-list")
+    init(p, task, source, "plain", "--flags", "-O2 -fplugin=evil.so").is_("refused", "not taken: --flags: flag '-fplugin=evil.so' is not on the allow-list")
+    init(p, task, source, "plain", "--library-flags", "-fplugin=evil.so").is_("refused", "not taken: --library-flags: flag '-fplugin=evil.so'")
+    init(p, task, source, "plain", "--require", "rows %% 8").is_("refused", "not taken: --require: ")
     broken = p.write("broken.c", "void f(float *x) { x[0] = ; }\n")
     init(p, task, broken, "f").is_("refused", "broken.c:1:", "error: expected expression")
     init(p, task, "nowhere.c", "f").is_("refused", "nowhere.c", "no such file")
@@ -146,6 +148,7 @@ def test_what_cannot_be_sliced_is_refused(p):
 def test_a_library_that_computes_something_else(p):
     task, source = sums(p), library(p, "STATIC")
     said = init(p, task, source, "max_rows", "--check-only", "--out", "mine.c").is_("wrong", "the library's own function does not pass", "--args")
+    assert "differs" not in said.out, said    # the slice was not looked at
     assert not (p.folder / "mine.c").exists(), str(said)
 
 
@@ -167,6 +170,17 @@ def test_side_by_side(p):
     good = compared["low"] >= 0.99
     assert answer["ok"] == good == (p.folder / "mine.c").exists(), answer
     assert good or "its speed is not shown" in answer["refused"], answer
+
+
+def test_what_is_there_is_not_replaced_unasked(p):
+    task, source = sums(p), library(p, "STATIC")
+    mine = p.folder / "mine.c"
+    mine.write_text("mine")
+    init(p, task, source, "sum_rows", "--check-only", "--out", "mine.c").is_("usage", "mine.c", "this exists already", "--force")
+    init(p, task, source, "sum_rows", "--check-only", "--out", "static", "--force").is_("usage", "this is a folder")
+    assert mine.read_text() == "mine"
+    init(p, task, source, "sum_rows", "--check-only", "--out", "mine.c", "--force").is_("ok")
+    assert "sum_rows" in mine.read_text()
 
 
 def test_recipes(p):

@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -39,6 +40,15 @@ def ask(p, *calls, client="mcp", where="stdio", limit=120):
     return json.loads(done.stdout)
 
 
+def test_the_page_names_what_is_no_tool(p):
+    """`capture` runs any program, so it must not be one."""
+    tools, refused = ask(p, ["tools"], ["call", "capture", {"program": "true"}])
+    said = re.search(r"Each command of .*? but (.*?)\s+is a\s+tool", (p.source / "docs/how-to/agents.md").read_text(), re.S)[1]
+    every = {c["words"].replace(" ", "_") for c in p.run("--generate", "commands").is_("ok").json()["commands"]}
+    assert every - set(tools) == set(re.findall(r"`(\w+)`", said)) == {"serve", "help", "doctor", "capture"}, (every - set(tools), said)
+    assert refused["error"] and "no tool capture" in refused["text"], refused
+
+
 def test_every_command_is_a_tool_and_tasks_are_resources_for_both_clients(p):
     for client in CLIENTS:
         tools, uris, task = ask(p, ["tools"], ["resources"], ["read", "klineage://task/gemm"], client=client)
@@ -53,7 +63,8 @@ def test_every_command_is_a_tool_and_tasks_are_resources_for_both_clients(p):
 
 def test_each_revision_of_the_protocol_is_spoken(p):
     assert [ask(p, ["revision"], client=client) for client in CLIENTS] == [["2026-07-28"], ["2025-11-25"]]
-    for asked, said in (("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25"), ("1999-01-01", "2025-11-25")):    # unknown: the newest that begins so
+    offered = {r: r for r in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")} | dict.fromkeys(("1999-01-01", "2026-07-28"), "2025-11-25")
+    for asked, said in offered.items():    # others: the newest that begins so
         begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize",
                  "params": {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}}
         call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "task_show", "arguments": {"task": "gemm"}}}
@@ -131,6 +142,29 @@ def test_over_http_for_several_clients(p):
     finally:
         server.terminate()
         server.communicate(timeout=20)
+
+
+def test_where_it_cannot_serve_is_said_in_one_line(p):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        answer = p.run("serve", "--mcp", "--port", port, env={"KLINEAGE_PYTHON": python(p)}, limit=120)
+        answer.is_("usage", f"cannot listen at 127.0.0.1:{port}", "in use", "hint: name another port")
+        assert len(answer.err.splitlines()) == 2, answer.err
+
+
+def test_options_that_would_be_left_out_are_refused(p):
+    for port in ("0", "99999"):
+        p.run("serve", "--mcp", "--port", port).is_("usage", "--port must be from 1 to 65535")
+    p.run("serve", "--mcp", "--listen", "127.0.0.1:9").is_("usage", "--mcp has no --listen", "--port N")
+    p.run("serve", "--mcp", "--tokens", "x").is_("usage", "--mcp has no --tokens", "--reward")
+    p.run("serve", "--reward", "--port", "9").is_("usage", "--reward has no --port", "--listen 127.0.0.1:9")
+
+
+def test_without_the_package_mcp(p):
+    (p.folder / "mcp.py").write_text("raise ImportError('not here')\n")
+    p.run("serve", "--mcp", env={"PYTHONPATH": str(p.folder)}).is_("no_device", "has no package mcp", "python3 -m pip install mcp")
 
 
 @alone

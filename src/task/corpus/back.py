@@ -24,12 +24,14 @@ import time
 import alike
 import confine
 import front
+import funnel
 import warm
 from sources import Missing
 
 SECONDS = int(os.environ.get("KLINEAGE_CORPUS_SECONDS", "75"))    # of one candidate, until it is a problem
 CHECK_SECONDS = 120
 MOST_ANSWER = 1 << 20
+MOST_OPERATORS = 80    # that a line of the log names
 OUT, SCRATCH, HELD, LICENCES = "", "", [], {}
 
 
@@ -57,13 +59,14 @@ def needs_torch():
 
 
 def run(jobs, most, held, out, processes, log, say):
-    todo = in_turn([j for j in jobs if not log.is_done(j)], log.before.values())
+    name_tasks(jobs)
+    todo = in_turn([j for j in jobs if not is_done(j, held, log)], log.before.values())
     say.note(f"{len(jobs)} candidates to try, {len(jobs) - len(todo)} of them done before")
-    log.pending.update(j["package"] for j in todo[most or len(todo):])
-    todo = todo[:most or None]
+    most = len(todo) if most is None else most
+    log.pending.update(j["package"] for j in todo[most:])
+    todo = todo[:most]
     if not todo:
         return
-    name_tasks(jobs)
     prepare(out, held, log)
     begin, done, admitted = time.monotonic(), 0, 0
     pool = multiprocessing.get_context("fork").Pool(processes, front.quiet_child)
@@ -82,6 +85,26 @@ def run(jobs, most, held, out, processes, log, say):
         pool.join()
         cleared(os.path.join(out, "work"))
         cleared(SCRATCH)
+
+
+def is_done(job, held, log):
+    """By an earlier run, which may have had another list of what is held out."""
+    if not log.is_done(job):
+        return False
+    row = log.before[funnel.key_of(job)]
+    operators = row.get("operators", [])
+    named = front.is_held(held, *operators, row.get("family", ""))
+    if named:
+        row = {k: v for k, v in row.items() if k not in ("task", "hash", "cluster")} | held_row(named)
+        log.forget(job["task"])
+    elif row["reason"] == "held out" or held and len(operators) == MOST_OPERATORS:
+        return False
+    log.row(row)
+    return True
+
+
+def held_row(named):
+    return {"stage": "kept", "reason": "held out", "detail": f"it runs {named}"}
 
 
 def cleared(folder):
@@ -114,7 +137,7 @@ def prepare(out, held, log):
     os.chmod(SCRATCH, 0o711)
     OUT, LICENCES, HELD = os.path.abspath(out), log.licences, held
     shutil.rmtree(os.path.join(out, "work"), ignore_errors=True)
-    for name in ("work", "tasks", "half"):
+    for name in ("work", *funnel.HOMES):
         os.makedirs(os.path.join(out, name), exist_ok=True)
     with unheard():
         import torch    # once, for all children
@@ -127,7 +150,7 @@ def prepare(out, held, log):
 
 def name_tasks(jobs):
     for job in jobs:
-        job["task"] = re.sub(r"[^A-Za-z0-9_]+", "_", f"{job['package']}_{job['id'].split(':')[-1]}").strip("_").lower()[:70] + "_" + job["key"][:4]
+        job["task"] = front.task_name(job)
 
 
 # ---- one candidate -------------------------------------------------------------------------------------------------------
@@ -226,10 +249,10 @@ def tried(job, folder):
     if row["reason"]:
         return row
     operators, place = row.pop("operators"), row.pop("problem")
-    row |= {"operators": operators[:80], "family": alike.family(operators)}
+    row |= {"operators": operators[:MOST_OPERATORS], "family": alike.family(operators)}
     held = front.is_held(HELD, *set(operators), row["family"])
     if held:
-        return {**row, "stage": "kept", "reason": "held out", "detail": f"it runs {held}"}
+        return {**row, **held_row(held)}
     answer = trial.imported(place, job, operators, os.path.join(folder, "task"))
     if answer["error"]:
         return {**row, "stage": "imported", "reason": reason_of(answer["error"]), "detail": answer["error"][:300]}
@@ -290,7 +313,7 @@ def settled(job, task, row, answer):
         return {"stage": "checked", "reason": "its inputs cannot be made at every shape", "detail": plain[0]["why"][:300]}
     home = "tasks" if answer["admitted"] else "half"
     place = os.path.join(OUT, home, job["task"])
-    for other in ("tasks", "half"):
+    for other in funnel.HOMES:
         shutil.rmtree(os.path.join(OUT, other, job["task"]), ignore_errors=True)
     if plain:
         os.remove(os.path.join(task, "naive.c"))

@@ -9,6 +9,8 @@ import contextlib
 import fcntl
 import json
 import os
+import re
+import shutil
 import sys
 import time
 
@@ -21,6 +23,7 @@ STAGES = (("parsed", "files that are Python"), ("found", "modules, functions and
 ORDER = [name for name, _ in STAGES]
 FROM_RUNS = ORDER.index("runs")
 SCHEMA = "klineage/corpus"
+HOMES = ("tasks", "half")    # of those that are admitted, and of those that only lack a plain kernel
 
 
 @contextlib.contextmanager
@@ -73,8 +76,11 @@ class Log:
     def __init__(self, out):
         self.out, self.path = out, os.path.join(out, "funnel.jsonl")
         self.files, self.licences, self.seen, self.before = collections.Counter(), {}, {}, {}
+        self.made = collections.defaultdict(set)    # the tasks that a candidate became in earlier runs
         for line in self.old_lines():
             self.before[key_of(line)] = line
+            if line.get("task"):
+                self.made[key_of(line)].add(line["task"])
         self.file = open(self.path, "a")
         self.pending = collections.Counter()    # candidates that were not tried yet, by package
 
@@ -94,10 +100,7 @@ class Log:
         row = self.before.get(key_of(job))
         if not row or row.get("key") != job["key"] or row["reason"] == "it could not be tried":
             return False
-        if row.get("task") and not os.path.isdir(os.path.join(self.out, row["task"])):
-            return False
-        self.seen[key_of(row)] = row
-        return True
+        return not row.get("task") or os.path.isdir(os.path.join(self.out, row["task"]))
 
     def rows(self, rows):
         for row in rows:
@@ -113,7 +116,15 @@ class Log:
             self.file.write(json.dumps(row) + "\n")
             self.file.flush()
 
+    def forget(self, name):
+        """A task that an earlier run made is one no longer."""
+        for home in HOMES if re.fullmatch(r"\w+", name) else ():
+            shutil.rmtree(os.path.join(self.out, home, name), ignore_errors=True)
+
     def close(self, table):
+        for key in self.seen.keys() & self.made.keys():
+            for task in self.made[key] - {self.seen[key].get("task")}:
+                self.forget(os.path.basename(task))
         self.file.close()
         with open(self.path + ".new", "w") as file:
             for row in table.rows:
@@ -147,12 +158,12 @@ class Table:
         return at > ORDER.index(stage) or at == ORDER.index(stage) and not row["reason"]
 
     def stages(self):
-        bad_files = [r for r in self.rows if r["stage"] == "parsed"]
+        bad_files = [r for r in self.rows if r["stage"] == "parsed" and r["kind"] == "file"]
         n_files = sum(self.files.values())
         yield "parsed", n_files, reasons(bad_files)
         yield "found", len(self.candidates) + self.untried, []
         for name in ORDER[2:]:
-            ended = [r for r in self.rows if r["kind"] != "file" and r["stage"] == name and r["reason"]]
+            ended = [r for r in self.candidates if r["stage"] == name and r["reason"]]
             waiting = self.untried if ORDER.index(name) < FROM_RUNS else 0
             yield name, sum(self.left(r, name) for r in self.candidates) + waiting, reasons(ended)
 
@@ -161,7 +172,7 @@ class Table:
         for name in [*names, *(n for n in self.files if n not in names)]:
             mine = [r for r in self.candidates if r["package"] == name]
             whole = next((r for r in self.rows if r["package"] == name), None)
-            yield {"package": name, "version": whole["version"] if whole else "", "licence": whole["licence"] if whole else "", "files": self.files[name], "found": len(mine) + self.pending[name],
+            yield {"package": name, "left_out": left_out(whole), "version": whole["version"] if whole else "", "licence": whole["licence"] if whole else "", "files": self.files[name], "found": len(mine) + self.pending[name],
                    "distinct": sum(self.left(r, "distinct") for r in mine) + self.pending[name], "runs": sum(self.left(r, "runs") for r in mine),
                    "checked": sum(self.left(r, "checked") for r in mine), "admitted": sum(self.is_through(r) for r in mine)}
 
@@ -194,10 +205,16 @@ class Table:
         lines += ["", f"{'package':<28} {'licence':<14} {'files':>6} {'found':>6} {'distinct':>8} {'runs':>6} {'checked':>8} {'admitted':>8}"]
         for p in self.packages():
             lines.append(f"{(p['package'] + ' ' + p['version'])[:28]:<28} {p['licence'][:14]:<14} {p['files']:>6} {p['found']:>6} {p['distinct']:>8} {p['runs']:>6} {p['checked']:>8} {p['admitted']:>8}")
+            lines += [f"  left out: {p['left_out']}"] * bool(p["left_out"])
         lines += ["", f"{'family':<18} {'checked':>8} {'admitted':>8} {'clusters':>8}"]
         lines += [f"{f['family']:<18} {f['checked']:>8} {f['admitted']:>8} {f['clusters']:>8}" for f in self.families()]
         lines += ["", f"{self.admitted} tasks in {os.path.join(out, 'tasks')}, {self.n_clusters} clusters; every candidate: {os.path.join(out, 'funnel.jsonl')}", ""]
         return "\n".join(lines)
+
+
+def left_out(row):
+    """Why nothing of a package is a candidate; null where something may be."""
+    return row["reason"] if row and row["kind"] == "package" else None
 
 
 def reasons(rows):
