@@ -99,7 +99,7 @@ def load_the_rest(torch):
     """What newer releases load when a mode first sees an operator: seconds, for each child anew."""
     from trace import Recording
     one = torch.ones(2)
-    Recording(torch, {"x": one}).run(lambda: one + one)
+    Recording(torch, {"x": one}).run(lambda: [one + one])
 
 
 def main(arguments):
