@@ -222,6 +222,22 @@ def test_bad_problems_get_one_clear_line(p):
     assert not (p.folder / "out").exists() and not list(p.folder.glob("*.import-*")), "nothing is half-written"
 
 
+def test_what_reads_files_is_not_imported(p):
+    """Made, run, or loaded: a verdict is kept for the text of a task, and the file may change."""
+    needs_torch()
+    p.write("table.txt", "2.0")
+    p.write("reading.py", problems.READING)
+    p.write("weighted.py", problems.READING_MODEL)
+    torch_file = p.folder / "weights.pt"
+    subprocess.run([os.environ.get("KLINEAGE_PYTHON") or "python3", "-c", f"import torch; torch.save(torch.ones(96), {str(torch_file)!r})"], check=True)
+    for name, file in {"from_table": "table.txt", "from_system": "/etc/hostname", "from_weights": "weights.pt", "from_path": "table.txt"}.items():
+        imported(p, f"reading.py:{name}", "out", "--inputs", "x: float32[M=64,N=96]").is_("refused", f"it opens the file {file}")
+    imported(p, "weighted.py", "out").is_("refused", "it opens the file table.txt")
+    assert not (p.folder / "out").exists()
+    p.write("beside.py", "import torch\n\n\ndef scaled(x):\n    import json, decimal\n    return torch.nn.functional.gelu(x) * 2\n")
+    imported(p, "beside:scaled", "out", "--inputs", "x: float32[M=64,N=96]", env={"PYTHONPATH": str(p.folder)}).is_("ok", "naive.c")
+
+
 def test_without_torch_it_says_so(p):
     env = without_torch(p)
     for name in ("scaled_gelu.py", "mine.py"):

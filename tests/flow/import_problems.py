@@ -74,6 +74,32 @@ KERNELBENCH_BAD = {
     "from_a_file": (model("Reads a file.", "rows = 64", "torch.load('weights.pt')", "x", "return x"), "weights.pt"),
 }
 
+READING_MODEL = model("Its factor lies in a file.", "rows = 64\nwidth = 96", "torch.randn(rows, width)", "x", "return x * self.factor",
+                      init="self.factor = float(open('table.txt').read())")
+
+READING = """import pathlib
+import torch
+
+
+def from_table(x):
+    return x * float(open("table.txt").read())
+
+
+def from_system(x):
+    try:
+        return x * len(open("/etc/hostname").read())
+    except OSError:
+        return x * 2
+
+
+def from_weights(x):
+    return x * torch.load("weights.pt")
+
+
+def from_path(x):
+    return x * float(pathlib.Path("table.txt").read_text())
+"""
+
 # ---- kernelbot: task.yml, reference.py ---------------------------------------------------------------------------------
 
 TASK = """files:

@@ -26,6 +26,7 @@ import function
 import kernelbench
 import kernelbot
 from problem import Refused, written
+from watch import Watch
 
 DIALECTS = (function, flashinfer, kernelbot, kernelbench)
 SECONDS = int(os.environ.get("KLINEAGE_IMPORT_SECONDS", "150"))    # of one problem
@@ -60,7 +61,10 @@ def taken(dialect, place, folder, inputs):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     try:
-        return written(dialect.read(place, inputs), folder)
+        watch = Watch()
+        problem = dialect.read(place, inputs)
+        watch.refuse()
+        return written(problem, folder)
     except Refused as refusal:
         return {"error": str(refusal), "missing": refusal.missing}
     except MemoryError:
