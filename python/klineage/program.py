@@ -84,7 +84,16 @@ def answer(status, out, err):
 def run(name, *words, **options):
     """Runs one command to its end; the JSON that it prints.  Raises Failed."""
     done = subprocess.run(arguments(name, words, options), capture_output=True, text=True)
-    return answer(done.returncode, done.stdout, done.stderr)
+    said = answer(done.returncode, done.stdout, done.stderr)
+    if name == "task_import" and not said["imported"]:
+        raise Failed(done.returncode, not_imported(said["problems"]))
+    return said
+
+
+def not_imported(problems):
+    """A refused problem is an answer of the program, and to who wants a task a failure."""
+    more = f" (and {len(problems) - 1} more problems, none of which was imported)" if len(problems) > 1 else ""
+    return f"not imported: {problems[0]['source']}: {problems[0]['error']}{more}"
 
 
 def main():

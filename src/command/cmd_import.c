@@ -58,8 +58,10 @@ static kl_err read_answers(json_t **out, kl_str text, kl_error *e) {
 
 /* ---- into place -------------------------------------------------------------------------- */
 
+/* Of a problem that was refused no folder is left. */
 static void refuse(json_t *o, const char *why) {
     json_object_set_new(o, "error", json_string(why));
+    json_object_set_new(o, "folder", json_null());
 }
 
 /* What the reader wrote must be a task; then it goes where it belongs. */
@@ -67,7 +69,8 @@ static kl_err settle(json_t *o, kl_arena *a, kl_str place, kl_error *e) {
     const kl_str folder = kli_json_text_or(o, "folder", KL_S(""));
     kl_task *t;
     kl_error why = {0};
-    if (!json_is_null(json_object_get(o, "error"))) return KL_OK;
+    const char *said = json_string_value(json_object_get(o, "error"));
+    if (said) return refuse(o, kl_arena_copy(a, kl_str_of(said)).ptr), KL_OK;
     const kl_str from = kl_arena_copy(a, folder);
     if (kl_task_load(&t, a, from.ptr, &why)) {
         refuse(o, kl_arena_printf(a, "what was read is no task: %s", why.message).ptr);

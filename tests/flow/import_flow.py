@@ -65,7 +65,7 @@ def kernelbench_files(p):
 
 def test_kernelbench(p):
     needs_torch()
-    rows = whole(p, kernelbench_files(p), len(problems.KERNELBENCH), ["scaled_gelu", "edge_filter", "looked_up"], 10)
+    rows = whole(p, kernelbench_files(p), len(problems.KERNELBENCH), ["scaled_gelu", "edge_filter", "looked_up", "named_parts"], 11)
     assert all(o["generated"] and o["hidden"] >= 2 for o in rows.values()), rows
     shown = p.run("task", "show", "out/scaled_gelu").is_("ok", "linear_weight", "[units, features]").out
     assert "batch=512 features=768 units=384" in shown and shown.count("hidden") >= 2, shown
@@ -105,8 +105,17 @@ def test_functions(p):
     for i, (name, inputs) in enumerate(problems.FUNCTION_INPUTS.items()):
         options = ("--inputs", inputs) if inputs else ()
         imported(p, f"mine.py:{name}", f"out/{name}", *options).is_("ok", "naive.c", "next: klineage task check")
-        if i < 3:
+        if i < 3 or name == "named":
             p.run("task", "check", f"out/{name}", limit=120).is_("ok", "admitted: its check rejects")
+
+
+def test_a_copy_is_drafted_for_every_size_and_said_to_have_no_hidden_shape(p):
+    """At every size a trivial answer is right, so the sizes that a draft is traced at are no hidden shapes."""
+    needs_torch()
+    p.write("mine.py", problems.FUNCTIONS)
+    imported(p, "mine.py:copied", "out", "--inputs", "x: float32[M=64,N=96]").is_("ok", "2 shapes and 0 hidden", "note     no hidden shape", "naive.c")
+    assert "i0 < A_M" in (p.folder / "out/naive.c").read_text()
+    p.gate("out/naive.c", "--check-only", task="out").is_("ok")
 
 
 def test_functions_of_a_package_that_are_no_python(p):
@@ -123,13 +132,30 @@ def test_functions_of_a_package_that_are_no_python(p):
 def test_python_makes_a_task_of_a_function(p):
     needs_torch()
     files(p, "mine", {"ops.py": "import torch\n\n\ndef scaled(x, factor):\n    return torch.relu(x) * factor\n"})
-    text = ("import torch, klineage, ops\n"
-            "task = klineage.Task.from_torch(ops.scaled, torch.rand(96, 40), 0.5, out='scaled')\n"
-            "print(task, task.gate('scaled/naive.c', check_only=True).outcome)")
+    done = from_python(p, "import torch, klineage, ops\n"
+                       "task = klineage.Task.from_torch(ops.scaled, torch.rand(96, 40), 0.5, out='scaled')\n"
+                       "print(task, task.gate('scaled/naive.c', check_only=True).outcome)")
+    assert done.stdout == "Task('scaled') pass\n", done
+
+
+def test_python_fails_where_a_function_is_no_task(p):
+    needs_torch()
+    files(p, "mine", {"ops.py": problems.FUNCTIONS})
+    done = from_python(p, "import torch, klineage, ops\n"
+                       "for call in (lambda: klineage.Task.from_torch(ops.noisy, torch.rand(64), out='out'), lambda: klineage.task_import('mine/ops.py:numbered', out='out',\n"
+                       "             inputs='x: float32[N=64]')):\n"
+                       "    try: print(call())\n"
+                       "    except klineage.Failed as failed: print(failed.status, failed.message)")
+    said = done.stdout.splitlines()
+    assert len(said) == 2 and all(line.startswith("10 not imported: ") for line in said), done
+    assert "no function of its inputs" in said[0] and "the key 0" in said[1] and not (p.folder / "out").exists(), done
+
+
+def from_python(p, text):
+    """What a program says that has klineage and the files of `mine`."""
     env = {**p.env, "PYTHONPATH": f"{p.source / 'python'}:{p.folder / 'mine'}", "KLINEAGE_PROGRAM": p.program}
     python = os.environ.get("KLINEAGE_PYTHON") or "python3"
-    done = subprocess.run([python, "-B", "-c", text], env=env, cwd=p.folder, capture_output=True, text=True, timeout=280)
-    assert done.stdout == "Task('scaled') pass\n", done
+    return subprocess.run([python, "-B", "-c", text], env=env, cwd=p.folder, capture_output=True, text=True, timeout=280)
 
 
 def test_long_every_imported_task_is_checked(p):
@@ -185,10 +211,31 @@ def test_bad_problems_get_one_clear_line(p):
         imported(p, files(p, name, contents), f"out/{name}").is_("refused", "not imported:", why)
     p.write("mine.py", problems.FUNCTIONS)
     imported(p, "mine.py:noisy", "out/noisy", "--inputs", "x: float32[N=64]").is_("refused", "no function of its inputs")
+    for name, why in {"same_name": "the key `x`, which is the name of an input", "numbered": "the key 0", "counted": "something else than tensors"}.items():
+        imported(p, f"mine.py:{name}", f"out/{name}", "--inputs", "x: float32[M=64,N=96]").is_("refused", why)
     imported(p, "mine.py:scaled_add", "out/s", "--inputs", "x: float33[N=64]").is_("refused", "there is no data type float33")
     imported(p, "mine.py:scaled_add", "out/s", "--inputs", "z: float32[N=64]").is_("refused", "no parameter `z`; it has x, y, s")
     imported(p, "mine.py:nothing", "out/s").is_("refused", "has no function `nothing`")
+    imported(p, "nomodule:f", "out/s").is_("refused", "not imported: nomodule:f: No module named 'nomodule'")
+    refused = imported(p, "mine.py:noisy", "out/s", "--inputs", "x: float32[N=64]", "--json").is_("refused").json()["problems"][0]
+    assert refused["folder"] is None and "no function of its inputs" in refused["error"], refused
     assert not (p.folder / "out").exists() and not list(p.folder.glob("*.import-*")), "nothing is half-written"
+
+
+def test_what_reads_files_is_not_imported(p):
+    """Made, run, or loaded: a verdict is kept for the text of a task, and the file may change."""
+    needs_torch()
+    p.write("table.txt", "2.0")
+    p.write("reading.py", problems.READING)
+    p.write("weighted.py", problems.READING_MODEL)
+    torch_file = p.folder / "weights.pt"
+    subprocess.run([os.environ.get("KLINEAGE_PYTHON") or "python3", "-c", f"import torch; torch.save(torch.ones(96), {str(torch_file)!r})"], check=True)
+    for name, file in {"from_table": "table.txt", "from_system": "/etc/hostname", "from_weights": "weights.pt", "from_path": "table.txt"}.items():
+        imported(p, f"reading.py:{name}", "out", "--inputs", "x: float32[M=64,N=96]").is_("refused", f"it opens the file {file}")
+    imported(p, "weighted.py", "out").is_("refused", "it opens the file table.txt")
+    assert not (p.folder / "out").exists()
+    p.write("beside.py", "import torch\n\n\ndef scaled(x):\n    import json, decimal\n    return torch.nn.functional.gelu(x) * 2\n")
+    imported(p, "beside:scaled", "out", "--inputs", "x: float32[M=64,N=96]", env={"PYTHONPATH": str(p.folder)}).is_("ok", "naive.c")
 
 
 def test_without_torch_it_says_so(p):

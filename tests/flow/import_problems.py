@@ -62,6 +62,7 @@ KERNELBENCH = {
                               "return F.mse_loss(x, y)"),
     "nearest": model("Which code is nearest.", "rows = 512\ncodes = 128\nwidth = 32", "torch.randn(rows, width), torch.randn(codes, width)", "x, code",
                      "return torch.argmin(((x[:, None, :] - code[None, :, :]) ** 2).sum(-1), dim=1)"),
+    "named_parts": model("Returns a table.", "rows = 512\nwidth = 256", "torch.randn(rows, width)", "x", "return {'twice': x * 2, 'halves': x / 2}"),
     "looked_up": model("Rows of a table, summed.", "bags = 64\nsize = 16\nwords = 1000\nwidth = 48", "torch.randint(0, words, (bags, size))", "ids",
                        "return self.table(ids).sum(1)", "words, width", "self.table = nn.Embedding(words, width)"),
 }
@@ -72,6 +73,32 @@ KERNELBENCH_BAD = {
     "with_options": (model("Takes a table.", "rows = 64", "torch.randn(rows), {'scale': 2.0}", "x, options", "return x * options['scale']"), "dict"),
     "from_a_file": (model("Reads a file.", "rows = 64", "torch.load('weights.pt')", "x", "return x"), "weights.pt"),
 }
+
+READING_MODEL = model("Its factor lies in a file.", "rows = 64\nwidth = 96", "torch.randn(rows, width)", "x", "return x * self.factor",
+                      init="self.factor = float(open('table.txt').read())")
+
+READING = """import pathlib
+import torch
+
+
+def from_table(x):
+    return x * float(open("table.txt").read())
+
+
+def from_system(x):
+    try:
+        return x * len(open("/etc/hostname").read())
+    except OSError:
+        return x * 2
+
+
+def from_weights(x):
+    return x * torch.load("weights.pt")
+
+
+def from_path(x):
+    return x * float(pathlib.Path("table.txt").read_text())
+"""
 
 # ---- kernelbot: task.yml, reference.py ---------------------------------------------------------------------------------
 
@@ -325,6 +352,26 @@ def example_inputs():
     return (torch.randn(48, 128),)
 
 
+def named(x):
+    return {"twice": x * 2, "root": torch.sqrt(x.abs()).sum(dim=1)}
+
+
+def copied(x):
+    return x * 1.0
+
+
+def same_name(x):
+    return {"x": x * 2}
+
+
+def numbered(x):
+    return {0: x * 2}
+
+
+def counted(x):
+    return {"y": x * 2, "rows": x.shape[0]}
+
+
 def noisy(x):
     return x + torch.randn_like(x)
 """
@@ -333,5 +380,5 @@ FUNCTION_INPUTS = {
     "scaled_add": "x: float32[M=512,N=1024], y: float32[N], s: 0.5", "row_max": "", "normalized": "x: float32[M=256,N=384], eps: 1e-6",
     "banded": "a: float32[M=96,K=64], b: float32[K,M]", "interleaved": "a: float32[M=64,N=256], b: float32[M,N]", "differences": "x: float32[M=64,N=512]",
     "flipped": "x: float16[M=128,N=96]", "padded": "x: float32[M=128,N=96]", "chosen": "x: float32[M=64,N=512], i: int64[M,K=8]",
-    "huber": "x: float32[M=128,N=128], y: float32[M,N]",
+    "named": "x: float32[M=128,N=96]", "huber": "x: float32[M=128,N=128], y: float32[M,N]",
 }

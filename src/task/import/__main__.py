@@ -26,6 +26,7 @@ import function
 import kernelbench
 import kernelbot
 from problem import Refused, written
+from watch import Watch
 
 DIALECTS = (function, flashinfer, kernelbot, kernelbench)
 SECONDS = int(os.environ.get("KLINEAGE_IMPORT_SECONDS", "150"))    # of one problem
@@ -60,7 +61,10 @@ def taken(dialect, place, folder, inputs):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     try:
-        return written(dialect.read(place, inputs), folder)
+        watch = Watch()
+        problem = dialect.read(place, inputs)
+        watch.refuse()
+        return written(problem, folder)
     except Refused as refusal:
         return {"error": str(refusal), "missing": refusal.missing}
     except MemoryError:
@@ -99,7 +103,7 @@ def load_the_rest(torch):
     """What newer releases load when a mode first sees an operator: seconds, for each child anew."""
     from trace import Recording
     one = torch.ones(2)
-    Recording(torch, {"x": one}).run(lambda: one + one)
+    Recording(torch, {"x": one}).run(lambda: [one + one])
 
 
 def main(arguments):

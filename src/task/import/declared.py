@@ -68,7 +68,9 @@ class Declared:
         if not torch_or_none() or not self.p.reference:
             return None
         try:
-            return Script(self.p.reference)
+            script = Script(self.p.reference)
+            script.names = list(self.p.outputs)
+            return script
         except Exception as error:
             self.p.notes.append(f"the reference does not load here: {first_line(error)}")
             return None
@@ -233,8 +235,8 @@ class Declared:
 
     def describe_outputs(self, points, seen):
         self.p.outputs = {}
-        for i, (dtype, shape) in enumerate(seen[0]):
-            name, dims = "output" if len(seen[0]) == 1 else f"output{i}", []
+        for i, (name, (dtype, shape)) in enumerate(zip(self.script.output_names(len(seen[0]), self.p.inputs), seen[0])):
+            dims = []
             for d in range(len(shape)):
                 text = expression([s[i][1][d] for s in seen], points, self.free)
                 if text is None:
@@ -283,7 +285,7 @@ class Declared:
         if self.dists:
             p.section["inputs"] = {**(p.section.get("inputs") or {}), **self.dists}
             p.notes.append("values are guessed from names: " + ", ".join(f"{n} {d['dist']}" for n, d in self.dists.items()))
-        return self.with_oracle(tiny, hidden)
+        return self.with_oracle(tiny, search.for_draft(tiny, hidden, probes))
 
     def for_cpu(self, search, tiny, real):
         best = tiny
@@ -294,7 +296,7 @@ class Declared:
             best = bigger
         return best
 
-    def with_oracle(self, tiny, hidden):
+    def with_oracle(self, tiny, cases):
         p = self.p
         if not self.script:
             p.notes.append("torch is not here: the reference was not run, and no naive kernel could be drafted")
@@ -311,6 +313,6 @@ class Declared:
             p.notes.append(f"the reference stays in its own precision: {why}")
         elif any(t["dtype"] in FLOATS for t in p.outputs.values()):
             p.section["oracle"] = "float64"
-        p.script, p.cases = self.script, [self.whole(x) for x in [tiny] + hidden]
+        p.script, p.cases = self.script, [self.whole(x) for x in cases]
         p.make, p.values_of = self.inputs, lambda point: point
         return p

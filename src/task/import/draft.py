@@ -204,15 +204,17 @@ def drafted(p, make, axes):
     """naive.c, from traces at the sizes of p.cases."""
     torch, names = p.script.torch, [n for n, a in axes.items()]
     points = [c for c in p.cases if all(c[n] > 1 for n in c if p.axes[n]["type"] == "var")][:6] or p.cases[:3]
+    if len(points) == 1 and any(w["axes"][n] != points[0].get(n) for w in p.workloads for n in w["axes"]):
+        raise NoDraft("its reference was seen to run at one size only, so which numbers in it are sizes is not known")
     recordings = []
     for point in points:
         inputs, run = make(point), p.script.space["run"]
         try:
-            recordings.append(Recording(torch, inputs).run(lambda: p.script.helpers.around(run, (), inputs)))
+            recordings.append(Recording(torch, inputs).run(lambda: p.script.listed(p.script.helpers.around(run, (), inputs))))
         except RuntimeError as error:
             if "not implemented for" not in str(error):
                 raise
-            recordings.append(Recording(torch, inputs).run(lambda: p.script.helpers.widened(run)(**inputs)))
+            recordings.append(Recording(torch, inputs).run(lambda: p.script.listed(p.script.helpers.widened(run)(**inputs))))
     trace = Several(recordings, points, [n for n in names if len({c.get(n) for c in points}) > 1 or len(points) == 1])
     dtypes = [t["dtype"] for t in (*p.inputs.values(), *p.outputs.values())]
     draft = Draft(trace, p.inputs, p.outputs, "double" if "float64" in dtypes else "float").run()

@@ -118,7 +118,7 @@ def read(place, spoken_inputs):
     try:
         script = Script(text)
     except (ImportError, AttributeError) as error:
-        raise Refused(f"{place}: {error}") from None
+        raise Refused(str(error)) from None
     names = parameters(script.space["run"])
     sizes, inputs, scalars = spoken(spoken_inputs) if spoken_inputs else shown(script, names or [])
     names = list(inputs) if names is None else names    # a function in C does not say its own

@@ -42,11 +42,8 @@ class Observer:
             if sum(v.numel() for v in made.values() if hasattr(v, "numel")) > MOST_ELEMS:
                 raise Refused("no small shape was found: its smallest takes more than %d elements" % MOST_ELEMS)
             out = self.script.run(made)
-            if not all(isinstance(v, torch.Tensor) for v in out):
-                raise Refused("its reference returns something else than tensors")
         except Exception as error:
-            text = str(error) if isinstance(error, Refused) else first_line(error)
-            self.first_error = self.first_error or text
+            self.first_error = self.first_error or first_line(error)
             return None
         for kind, (_, shape) in [(0, s) for s in Seen(made, out).inputs.values()] + [(1, s) for s in Seen(made, out).outputs]:
             if 0 in shape:
@@ -115,9 +112,7 @@ class Observer:
             p.inputs[name] = {"shape": list(self.dims(name, [s.inputs[name][1] for s in seen], points)), "dtype": first.inputs[name][0]}
         for name, value in first.scalars.items():
             p.inputs[name] = {"shape": None, "dtype": "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"}
-        for i, (dtype, _) in enumerate(first.outputs):
-            name = "output" if len(first.outputs) == 1 else f"output{i}"
-            name += "_" if name in p.inputs else ""
+        for i, (name, (dtype, _)) in enumerate(zip(self.script.output_names(len(first.outputs), p.inputs), first.outputs)):
             p.outputs[name] = {"shape": list(self.dims(name, [s.outputs[i][1] for s in seen], points)), "dtype": dtype}
         for t in (*p.inputs.values(), *p.outputs.values()):
             if t["dtype"] not in BYTES:
@@ -222,16 +217,19 @@ class Observer:
         tensors = [n for n, t in p.inputs.items() if t["shape"] is not None]
         p.section["inputs"] = {n: {"dist": "custom"} for n in tensors}
         self.add_all(tiny, [h for h in hidden if self.search.look(h).kinds() == self.search.look(tiny).kinds()])
-        return self.with_oracle(p, tiny, made)
+        return self.with_oracle(p, tiny, probes)
 
-    def with_oracle(self, p, tiny, made):
+    def with_oracle(self, p, tiny, probes):
         script = Script(p.reference)
+        script.names = self.script.names
         made = script.make({n: tiny[n] for n in self.free})
         why = holds_wide(script, made, [t["dtype"] for t in p.outputs.values()])
         if not why and any(t["dtype"] in FLOATS for t in p.outputs.values()):
             p.section["oracle"] = "float64"
         elif why:
             p.notes.append(f"the reference stays in its own precision: {why}")
-        p.script, p.cases = script, [w["axes"] for w in p.workloads if w["klineage"].get("on") != "gpu" and w["klineage"]["label"] not in ("real", "cpu")][:8]
+        small = [w["axes"] for w in p.workloads if w["klineage"].get("on") != "gpu" and w["klineage"]["label"] not in ("real", "cpu")][:8]
+        others = {} if self.measured else {n: v for n, v in probes.items() if n in self.free}
+        p.script, p.cases = script, self.search.for_draft(small[0], small[1:], others)
         p.make, p.values_of = lambda point: script.make({n: point[n] for n in self.free}), self.values_of
         return p

@@ -8,6 +8,7 @@ import json
 import linecache
 import math
 import os
+import re
 import shutil
 import sys
 import uuid
@@ -46,6 +47,8 @@ def torch_or_refuse(what):
 
 
 def first_line(error):
+    if isinstance(error, Refused):
+        return str(error)
     return f"{type(error).__name__}: {(str(error).strip() or '-').splitlines()[0][:160]}"
 
 
@@ -61,7 +64,7 @@ class Script:
     def __init__(self, text, device="cpu"):
         torch = torch_or_none()
         import runner_script
-        self.torch = torch
+        self.torch, self.names = torch, []    # of outputs, where it returns a table of them or a definition has them
         self.helpers = runner_script.Scripts(torch, device)
         self.space = {"__name__": "klineage_script", "widened": self.helpers.widened, "generated": self.helpers.generated}
         linecache.cache["klineage_script.py"] = (len(text), None, text.splitlines(True), "klineage_script.py")
@@ -84,7 +87,31 @@ class Script:
                 if wide or "not implemented for" not in str(error):
                     raise
                 out = self.rounded(self.helpers.widened(run)(**given), inputs)    # a type that this torch computes in on a GPU alone
-        return list(out.values()) if isinstance(out, dict) else list(out) if isinstance(out, (tuple, list)) else [out]
+        return self.listed(out)
+
+    def listed(self, out):
+        """Outputs in order; of a table by name, as the gate's runner reads it."""
+        if isinstance(out, dict):
+            wrong = next((k for k in out if not isinstance(k, str) or not re.fullmatch(r"[A-Za-z_]\w{0,62}", k, re.ASCII)), None)
+            if wrong is not None:
+                raise Refused(f"its reference returns a dict with the key {wrong!r}, which is no name for an output")
+            self.names = self.names or list(out)
+            missing = next((n for n in self.names if n not in out), None)
+            if missing:
+                raise Refused(f"its reference returns a dict without `{missing}`")
+            out = [out[n] for n in self.names]
+        out = list(out) if isinstance(out, (tuple, list)) else [out]
+        if not out or not all(isinstance(v, self.torch.Tensor) for v in out):
+            raise Refused("its reference returns something else than tensors")
+        return out
+
+    def output_names(self, n, inputs):
+        """What n outputs are called that no definition names."""
+        same = next((name for name in self.names if name in inputs), None)
+        if same:
+            raise Refused(f"its reference returns a dict with the key `{same}`, which is the name of an input")
+        own = ["output"] if n == 1 else [f"output{i}" for i in range(n)]
+        return self.names or [name + "_" * (name in inputs) for name in own]
 
 
     def rounded(self, out, inputs):
@@ -199,6 +226,9 @@ def written(p, folder):
         raise Refused(f"{len(p.inputs) + len(p.outputs)} tensors; a task has at most {MOST_TENSORS}")
     if not p.workloads:
         raise Refused("no shape was found at which its reference runs")
+    hidden = sum(bool(w["klineage"].get("hidden")) for w in p.workloads)
+    if not hidden:
+        p.notes.append("no hidden shape: none was found beside its own at which the reference runs and a trivial answer is wrong")
     os.makedirs(os.path.join(folder, "baseline") if any("/" in f for f in p.files) else folder)
     files = {"definition.json": json.dumps(p.definition(), indent=1) + "\n",
              "workloads.jsonl": "".join(json.dumps(w) + "\n" for w in p.workloads), **p.files}
@@ -208,7 +238,6 @@ def written(p, folder):
     for name, source in p.blobs.items():
         os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
         shutil.copyfile(source, os.path.join(folder, name))
-    hidden = sum(bool(w["klineage"].get("hidden")) for w in p.workloads)
     return {"task": p.name, "shapes": len(p.workloads) - hidden, "hidden": hidden, "naive": "naive.c" in p.files,
             "oracle": p.section.get("oracle", "own precision"), "generated": bool(p.entry), "notes": p.notes, "skipped": p.skipped}
 

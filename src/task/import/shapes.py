@@ -84,6 +84,12 @@ class Search:
         odd, ones = [s for s in good if s not in edge], [s for s in good if s in edge][:1]
         return odd[:most - len(ones)] + ones
 
+    @staticmethod
+    def for_draft(tiny, hidden, probes):
+        """Where a draft is traced and tried; where no hidden shape is larger than 1 everywhere, one size at a time is another."""
+        large = [h for h in hidden if min(h.values(), default=0) > 1]
+        return [tiny, *hidden, *([] if large else [{**tiny, n: v} for n, v in probes.items() if v > 1])]
+
 
 # ---- what a size is made of -------------------------------------------------------------------------------
 

@@ -71,7 +71,6 @@ class Recording:
                 return out
         with Mode():
             returned = function()
-        returned = list(returned.values()) if isinstance(returned, dict) else list(returned) if isinstance(returned, (tuple, list)) else [returned]
         self.outputs = [self.known(v) for v in returned]
         return self
 
