@@ -228,10 +228,29 @@ def test_an_interrupted_run_leaves_nothing_behind(p):
 
 
 def test_what_is_missing_is_said(p):
+    """Before anything is written."""
     copies = package(p, "copies", packages.COPIES)
     made(p, copies, env=without_torch(p)).is_("no_device", "PyTorch is needed", "python3 -m pip install torch")
     p.run("corpus", copies).is_("usage", "there is no --out")
     made(p, "nothing-of-this-name").is_("no_device" if not torch_here() else "usage")
+    made(p, copies, options=("--held-out", "nowhere.txt")).is_("usage", "nowhere.txt")
+    assert not (p.folder / "out").exists()
+
+
+def test_none_are_tried_where_at_most_none_are_asked_for(p):
+    needs_torch()
+    answer = made(p, package(p, "copies", packages.COPIES), options=("--most", "0", "--json")).is_("refused").json()
+    assert answer["untried"] == 2 and answer["admitted"] == 0 and not (p.folder / "out/tasks").exists(), answer
+
+
+def test_a_package_that_is_refused_is_counted_as_no_candidate(p):
+    needs_torch()
+    (p.folder / "empty").mkdir()
+    silent = package(p, "silent", {f"{n}.py": packages.COPIES["copies.py"] for n in "abc"})
+    said = made(p, silent, "empty").is_("refused", "left out: the licence is not one that allows it").out
+    assert "-1" not in said and said.count("left out:") == 2, said
+    answer = made(p, silent, "empty", options=("--json",)).is_("refused").json()
+    assert not [s for s in answer["stages"] if s["left"] or s["reasons"]] and all("licence" in m["left_out"] for m in answer["packages"]), answer
 
 
 def torch_here():

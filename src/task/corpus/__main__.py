@@ -10,6 +10,7 @@ where it was, since a line is written when a candidate is done.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
+import collections
 import json
 import os
 import sys
@@ -31,7 +32,7 @@ def arguments(words):
     parser.add_argument("--out", required=True)
     parser.add_argument("--held-out", default="")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
-    parser.add_argument("--most", type=int, default=0)
+    parser.add_argument("--most", type=int)
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--as-json", action="store_true")
     return parser.parse_args(words)
@@ -50,12 +51,21 @@ def listed(words):
             raise Missing(f"{word[1:]}: {error.strerror}") from None
 
 
-def filled(options, say, log):
-    words = list(dict.fromkeys(listed(options.sources)))
+Asked = collections.namedtuple("Asked", "words missing held_out")
+
+
+def asked_of(options, say):
+    """All that a run needs, before it writes anything."""
     held_out = front.held_out(options.held_out)
+    words = list(dict.fromkeys(listed(options.sources)))
     back.needs_torch()
-    jobs = front.run(words, options.out, held_out, log, say, max(1, options.jobs))
-    back.run(jobs, options.most, held_out, options.out, max(1, options.jobs), log, say)
+    return Asked(*front.there(words, say), held_out)
+
+
+def filled(options, asked, say, log):
+    log.rows(asked.missing)
+    jobs = front.run(asked.words, options.out, asked.held_out, log, say, max(1, options.jobs))
+    back.run(jobs, options.most, asked.held_out, options.out, max(1, options.jobs), log, say)
     table = funnel.Table(log)
     log.close(table)
     return table
@@ -67,9 +77,10 @@ def main(words):
     confine.with_parent()
     say = funnel.Progress(options.quiet, options.as_json)
     try:
+        asked = asked_of(options, say)
         os.makedirs(options.out, exist_ok=True)
         with funnel.locked(options.out):
-            table = filled(options, say, funnel.Log(options.out))
+            table = filled(options, asked, say, funnel.Log(options.out))
     except Missing as missing:
         print(json.dumps({"error": str(missing), "hint": missing.hint, "missing": missing.package}))
         return 2

@@ -62,8 +62,9 @@ def run(jobs, most, held, out, processes, log, say):
     name_tasks(jobs)
     todo = in_turn([j for j in jobs if not is_done(j, held, log)], log.before.values())
     say.note(f"{len(jobs)} candidates to try, {len(jobs) - len(todo)} of them done before")
-    log.pending.update(j["package"] for j in todo[most or len(todo):])
-    todo = todo[:most or None]
+    most = len(todo) if most is None else most
+    log.pending.update(j["package"] for j in todo[most:])
+    todo = todo[:most]
     if not todo:
         return
     prepare(out, held, log)

@@ -160,9 +160,6 @@ def run(words, out, held, log, say, processes):
     """Jobs for the second half, in order; every candidate that ends before has its line."""
     folder = os.path.join(out, "front")
     os.makedirs(folder, exist_ok=True)
-    words = [w for w in words if is_there(w, log, say)]
-    if not words:
-        raise sources.Missing("none of the sources is there", "klineage corpus FOLDER|PACKAGE... --out DIR")
     minhash = alike.has_minhash()
     if not minhash:
         say.note("no package datasketch: near-duplicates are found by their trees alone; python3 -m pip install datasketch", "warning")
@@ -179,14 +176,19 @@ def run(words, out, held, log, say, processes):
     return jobs
 
 
-def is_there(word, log, say):
-    try:
-        sources.opened(word)
-        return True
-    except sources.Missing as missing:
-        say.note(str(missing), "warning")
-        log.row({"id": word, "package": word, "version": "", "licence": "", "kind": "package", "stage": "parsed", "reason": "not found", "detail": str(missing)})
-        return False
+def there(words, say):
+    """(the sources that are there, a row for each other)"""
+    found, rows = [], []
+    for word in words:
+        try:
+            sources.opened(word)
+            found.append(word)
+        except sources.Missing as missing:
+            say.note(str(missing), "warning")
+            rows.append({"id": word, "package": word, "version": "", "licence": "", "kind": "package", "stage": "parsed", "reason": "not found", "detail": str(missing)})
+    if not found:
+        raise sources.Missing("none of the sources is there", "klineage corpus FOLDER|PACKAGE... --out DIR")
+    return found, rows
 
 
 def row_of(job, **more):

@@ -158,12 +158,12 @@ class Table:
         return at > ORDER.index(stage) or at == ORDER.index(stage) and not row["reason"]
 
     def stages(self):
-        bad_files = [r for r in self.rows if r["stage"] == "parsed"]
+        bad_files = [r for r in self.rows if r["stage"] == "parsed" and r["kind"] == "file"]
         n_files = sum(self.files.values())
         yield "parsed", n_files, reasons(bad_files)
         yield "found", len(self.candidates) + self.untried, []
         for name in ORDER[2:]:
-            ended = [r for r in self.rows if r["kind"] != "file" and r["stage"] == name and r["reason"]]
+            ended = [r for r in self.candidates if r["stage"] == name and r["reason"]]
             waiting = self.untried if ORDER.index(name) < FROM_RUNS else 0
             yield name, sum(self.left(r, name) for r in self.candidates) + waiting, reasons(ended)
 
@@ -172,7 +172,7 @@ class Table:
         for name in [*names, *(n for n in self.files if n not in names)]:
             mine = [r for r in self.candidates if r["package"] == name]
             whole = next((r for r in self.rows if r["package"] == name), None)
-            yield {"package": name, "version": whole["version"] if whole else "", "licence": whole["licence"] if whole else "", "files": self.files[name], "found": len(mine) + self.pending[name],
+            yield {"package": name, "left_out": left_out(whole), "version": whole["version"] if whole else "", "licence": whole["licence"] if whole else "", "files": self.files[name], "found": len(mine) + self.pending[name],
                    "distinct": sum(self.left(r, "distinct") for r in mine) + self.pending[name], "runs": sum(self.left(r, "runs") for r in mine),
                    "checked": sum(self.left(r, "checked") for r in mine), "admitted": sum(self.is_through(r) for r in mine)}
 
@@ -205,10 +205,16 @@ class Table:
         lines += ["", f"{'package':<28} {'licence':<14} {'files':>6} {'found':>6} {'distinct':>8} {'runs':>6} {'checked':>8} {'admitted':>8}"]
         for p in self.packages():
             lines.append(f"{(p['package'] + ' ' + p['version'])[:28]:<28} {p['licence'][:14]:<14} {p['files']:>6} {p['found']:>6} {p['distinct']:>8} {p['runs']:>6} {p['checked']:>8} {p['admitted']:>8}")
+            lines += [f"  left out: {p['left_out']}"] * bool(p["left_out"])
         lines += ["", f"{'family':<18} {'checked':>8} {'admitted':>8} {'clusters':>8}"]
         lines += [f"{f['family']:<18} {f['checked']:>8} {f['admitted']:>8} {f['clusters']:>8}" for f in self.families()]
         lines += ["", f"{self.admitted} tasks in {os.path.join(out, 'tasks')}, {self.n_clusters} clusters; every candidate: {os.path.join(out, 'funnel.jsonl')}", ""]
         return "\n".join(lines)
+
+
+def left_out(row):
+    """Why nothing of a package is a candidate; null where something may be."""
+    return row["reason"] if row and row["kind"] == "package" else None
 
 
 def reasons(rows):
