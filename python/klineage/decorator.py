@@ -10,7 +10,6 @@ A call never searches.  The first one looks into FOLDER/NAME-ID/export, where ID
 an older text is not found; from then on a call is a test for gradients and the operator's.  What the operator refuses (a shape at
 which the gate did not check it, another data type or device), and what needs a gradient, is the function's.
 SPDX-License-Identifier: Apache-2.0"""
-import ast
 import functools
 import hashlib
 import importlib
@@ -61,9 +60,7 @@ class Optimized:
         Options are those of `klineage optimize`.  The result is its JSON; where nothing was faster, nothing changes.  Raises Failed."""
         shutil.rmtree(self.folder / "task", ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        plain = self.folder / f"{self.function.__name__}.py"
-        plain.write_text(undecorated(Path(inspect.getsourcefile(self.function)).read_text()))
-        task = Task.from_call(f"{plain}:{self.function.__name__}", self.function, args, kwargs or {}, self.folder / "task")
+        task = Task.from_call(self.place, self.function, args, kwargs or {}, self.folder / "task")
         best = self.folder / f"best.{options.pop('ending', 'c')}"
         best.unlink(missing_ok=True)
         said = task.optimize(out=best, **options)
@@ -103,20 +100,3 @@ def operator_of(export):
                 raise Failed(2, f"{export / name} cannot be loaded: {error}", "export it again, or remove that folder") from error
             raise
     return getattr(sys.modules[alias], name)
-
-
-def is_ours(decorator):
-    return ast.unparse(decorator).split("(")[0] in ("klineage.optimize", "optimize")
-
-
-def undecorated(text):
-    """The text of a file without this decorator, and without `import klineage`, which the trusted runner does not have."""
-    lines = text.splitlines(True)
-    for node in ast.walk(ast.parse(text)):
-        gone = [d for d in getattr(node, "decorator_list", ()) if is_ours(d)]
-        if isinstance(node, ast.Import) and [a.name for a in node.names] == ["klineage"] or isinstance(node, ast.ImportFrom) and node.module == "klineage":
-            gone = [node]
-        for one in gone:
-            for i in range(one.lineno - 1, one.end_lineno):
-                lines[i] = "\n"
-    return "".join(lines)

@@ -2,7 +2,10 @@
 
 SPDX-License-Identifier: Apache-2.0"""
 import inspect
+import tempfile
+from pathlib import Path
 
+from klineage.plain import undecorated
 from klineage.program import Failed, run
 from klineage.records import Verdict
 
@@ -27,8 +30,14 @@ class Task:
 
     @classmethod
     def from_call(cls, place, function, args, kwargs, out):
-        """Of the function whose text lies at FILE.py:NAME."""
-        run("task_import", place, inputs=spoken(function, args, kwargs), out=out)
+        """Of the function whose text lies at FILE.py:NAME, without the imports of klineage in it."""
+        file, _, name = place.rpartition(":")
+        with tempfile.TemporaryDirectory() as folder:
+            text = Path(file).read_text()
+            plain = Path(folder, Path(file).name)
+            plain.write_text(undecorated(text))
+            source = place if plain.read_text() == text else f"{plain}:{name}"
+            run("task_import", source, inputs=spoken(function, args, kwargs), out=out)
         return cls(out)
 
     def gate(self, kernel, **options):

@@ -131,8 +131,9 @@ def test_functions_of_a_package_that_are_no_python(p):
 
 def test_python_makes_a_task_of_a_function(p):
     needs_torch()
-    files(p, "mine", {"ops.py": "import torch\n\n\ndef scaled(x, factor):\n    return torch.relu(x) * factor\n"})
-    done = from_python(p, "import torch, klineage, ops\n"
+    files(p, "mine", {"ops.py": "import torch, klineage\n\n\ndef scaled(x, factor):\n    return torch.relu(x) * factor\n"})
+    done = from_python(p, "import os, torch, klineage, ops\n"
+                       "del os.environ['PYTHONPATH']    # the trusted runner need not have klineage\n"
                        "task = klineage.Task.from_torch(ops.scaled, torch.rand(96, 40), 0.5, out='scaled')\n"
                        "print(task, task.gate('scaled/naive.c', check_only=True).outcome)")
     assert done.stdout == "Task('scaled') pass\n", done

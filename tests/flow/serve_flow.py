@@ -251,8 +251,7 @@ def test_python_says_what_a_function_takes(p):
     assert len(said) == 6 and "missing a required argument" in said[5], done
 
 
-DECORATED = """import klineage
-import torch
+DECORATED = """import torch, klineage
 
 
 @klineage.optimize
@@ -286,6 +285,20 @@ def used(p, chosen, text):
                           timeout=250)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+UNDECORATED = """from klineage.plain import undecorated
+for line in ("import torch, klineage", "import klineage as k; import torch", "import torch\\nif True:\\n    from klineage import (optimize,\\n        gate)"):
+    name = "k.optimize" if " as k" in line else "optimize" if "from" in line else "klineage.optimize"
+    text = undecorated(f"'é'\\n{line}\\n@{name}(kernels='x')\\n@torch.no_grad()\\ndef f(x):\\n    return torch.relu(x)\\n")
+    compile(text, "f", "exec")
+    print(text.count("\\n") - line.count("\\n"), "klineage" in text, "optimize" in text, "import torch" in text, "@torch.no_grad()" in text)
+"""
+
+
+def test_the_text_of_a_decorated_function_stays_in_its_lines(p):
+    done = said_by(p, UNDECORATED)
+    assert done.stdout.splitlines() == ["6 False False True True"] * 3, done
 
 
 def test_a_decorated_function_is_itself_until_there_is_a_kernel(p):
