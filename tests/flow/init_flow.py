@@ -211,6 +211,22 @@ def test_cuda_is_launched_as_its_library_launches_it(p):
     init(p, "softmax", source, "launch_it", "--args", "out=output,inp=x,N=rows,C=cols").is_("refused", "is no __global__ function")
 
 
+def test_cuda_among_classes(p):
+    """The library is compiled beside the slice, so what is left of its classes compiles as well."""
+    if not shutil.which("nvcc"):
+        raise flow.Skip("no CUDA compiler: nothing can be compiled")
+    if p.has("cuda"):
+        raise flow.Skip("a GPU is here: what a host without one says cannot be seen")
+    source, args = library(p, "CLASSES"), "inp=x,out=output,C=cols"
+    answer = init(p, "softmax", source, "softmax_rows", "--args", args + ",nrows=rows", "--out", "mine.cu", "--json").is_("pending").json()
+    assert answer["launch"] == "launch softmax_rows grid(rows, 1, 1) block(32, 1, 1) args(x, output, cols)", answer
+    assert answer["edits"] == 1 and answer["differences"] == [], answer
+    text = (p.folder / "mine.cu").read_text()
+    assert 'extern "C" __global__' in text and "template <int width = WARP>" in text and "stream_pool" not in text, text
+    init(p, "softmax", source, "softmax_rows", "--args", args).is_("refused", "its call needs nrows", "--args nrows=AXIS", "--launch")
+    init(p, "softmax", source, "softmax_rows", "--args", args + ",nrows=rows,nope=rows").is_("refused", "no parameter nope")
+
+
 def test_triton_goes_through_its_reader(p):
     if not extract_flow.has("triton"):
         raise flow.Skip("no triton package: python3 -m pip install triton, or name a Python that has it in KLINEAGE_PYTHON")
