@@ -5,6 +5,8 @@ usage: as flow.py.  The libraries are init_libraries.py.  Needs libclang; CUDA a
 SPDX-License-Identifier: Apache-2.0
 """
 import json
+import os
+import pathlib
 import shutil
 import sys
 
@@ -185,6 +187,32 @@ def test_recipes(p):
     p.run("init", "--recipe", "none.recipe").is_("usage", "none.recipe")
     p.run("init", "sums").is_("usage", "--from SOURCE is missing")
     p.run("init").is_("usage", "TASK is missing")
+
+
+def recipes(p):
+    return sorted(f.parent for f in (p.source / "examples/recipes").glob("*/recipe"))
+
+
+def test_recipes_of_the_repository(p):
+    """They are read, and their tasks are sound; none of a library's code lies beside them."""
+    assert len(recipes(p)) >= 3
+    for folder in recipes(p):
+        if (folder / "task").is_dir():
+            p.run("task", "check", folder / "task").is_("ok", "admitted: its check rejects wrong kernels")
+        said = p.run("init", "--recipe", folder / "recipe", "--in", ".", limit=200)
+        if "no libclang" in said.err:
+            raise flow.Skip("no libclang: apt-get install libclang-dev")
+        said.is_("refused", "no such file")
+
+
+def test_recipes_where_their_sources_are(p):
+    sources = os.environ.get("KLINEAGE_RECIPE_SOURCES")
+    if not sources:
+        raise flow.Skip("KLINEAGE_RECIPE_SOURCES names no folder that holds NAME, a library's sources, for a recipe NAME")
+    for folder in recipes(p):
+        if (pathlib.Path(sources) / folder.name).is_dir():
+            said = p.run("init", "--recipe", folder / "recipe", "--in", pathlib.Path(sources) / folder.name, "--check-only", "--out", folder.name, limit=300)
+            assert said.status in (0, 11) and (p.folder / folder.name).is_file(), str(said)
 
 
 def test_without_libclang(p):
