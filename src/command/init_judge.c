@@ -50,23 +50,37 @@ static kl_err init_gate(kli_init *x, kl_error *e) {
     return err;
 }
 
-static kl_err init_compile(kli_init *x, const kl_backend *b, kl_error *e) {
+/* What compiling alone says of a kernel. */
+static kl_err init_compile_one(kl_verdict *out, const kli_init *x, const kl_device *target,
+                               const kl_workload *w, const kl_kernel *k, kl_error *e) {
     kl_arena *a = x->context->arena;
-    kl_device *target = KL_NEW(a, kl_device);
     kl_artefact *made = KL_NEW(a, kl_artefact);
+    const kl_err err = kli_compile(made, a, target, k, x->task, w, NULL, e);
+    if (err) return err;
+    kli_compile_describe(made, a, k);
+    const kl_str bad = made->suspicious.len ? made->suspicious : made->refused;
+    out->outcome = !made->ok ? KL_OUTCOME_NO_COMPILE
+                   : bad.len ? KL_OUTCOME_REFUSED
+                             : KL_OUTCOME_PASS;
+    out->why = made->ok ? bad : kl_first_error(a, made->log);
+    out->detail = made->ok ? (kl_str){0} : made->log;
+    out->features = made->features;
+    out->n_features = made->n_features;
+    return KL_OK;
+}
+
+static kl_err init_compile(kli_init *x, const kl_backend *b, kl_error *e) {
+    kl_device *target = KL_NEW(x->context->arena, kl_device);
     const kl_workload *w = kl_task_workload(x->task, (kl_str){0}, KL_ON_GPU);
-    kl_err err = kl_device_target(target, a, b->id, x->args->values[KL_OPTION_ARCH], e);
+    kl_err err =
+        kl_device_target(target, x->context->arena, b->id, x->args->values[KL_OPTION_ARCH], e);
     if (!err && !w)
         err = kl_fail(e, KL_EINVAL, x->asked.task.ptr, "the task has no shape for a GPU");
-    if (!err) err = kli_compile(made, a, target, x->kernel, x->task, w, NULL, e);
+    if (!err && x->library) err = init_compile_one(&x->alone, x, target, w, x->library, e);
+    if (!err) err = init_compile_one(&x->verdict, x, target, w, x->kernel, e);
     if (err) return err;
     x->compiled_for = target->arch;
-    const kl_str bad = made->suspicious.len ? made->suspicious : made->refused;
-    x->verdict.outcome = !made->ok ? KL_OUTCOME_NO_COMPILE
-                         : bad.len ? KL_OUTCOME_REFUSED
-                                   : KL_OUTCOME_PASS;
-    x->verdict.why = made->ok ? bad : kl_first_error(a, made->log);
-    x->verdict.detail = made->ok ? (kl_str){0} : made->log;
+    if (x->library) init_compare(x);
     return KL_OK;
 }
 

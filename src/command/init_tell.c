@@ -93,7 +93,7 @@ static void tell_init(kl_buf *out, const kli_init *x, const init_end *end) {
 
 static json_t *init_json(const kli_init *x, const init_end *end) {
     const char *path = x->args->values[KL_OPTION_OUT];
-    const bool judged = x->verdict.n_features > 0;
+    const bool judged = x->verdict.n_features > 0 && !x->compiled_for.len;
     return json_pack(
         "{ss si sb so so ss? so so sO so so so sO so? so so}", "schema", "klineage/init", "version",
         1, "ok", !end->why.len, "task", kli_json_str(x->task->name), "function",

@@ -5,6 +5,8 @@ usage: as flow.py.  The libraries are init_libraries.py.  Needs libclang; CUDA a
 SPDX-License-Identifier: Apache-2.0
 """
 import json
+import os
+import pathlib
 import shutil
 import sys
 
@@ -201,6 +203,32 @@ def test_recipes(p):
     p.run("init").is_("usage", "TASK is missing")
 
 
+def recipes(p):
+    return sorted(f.parent for f in (p.source / "examples/recipes").glob("*/recipe"))
+
+
+def test_recipes_of_the_repository(p):
+    """They are read, and their tasks are sound; none of a library's code lies beside them."""
+    assert len(recipes(p)) >= 3
+    for folder in recipes(p):
+        if (folder / "task").is_dir():
+            p.run("task", "check", folder / "task").is_("ok", "admitted: its check rejects wrong kernels")
+        said = p.run("init", "--recipe", folder / "recipe", "--in", ".", limit=200)
+        if "no libclang" in said.err:
+            raise flow.Skip("no libclang: apt-get install libclang-dev")
+        said.is_("refused", "no such file")
+
+
+def test_recipes_where_their_sources_are(p):
+    sources = os.environ.get("KLINEAGE_RECIPE_SOURCES")
+    if not sources:
+        raise flow.Skip("KLINEAGE_RECIPE_SOURCES names no folder that holds NAME, a library's sources, for a recipe NAME")
+    for folder in recipes(p):
+        if (pathlib.Path(sources) / folder.name).is_dir():
+            said = p.run("init", "--recipe", folder / "recipe", "--in", pathlib.Path(sources) / folder.name, "--check-only", "--out", folder.name, limit=300)
+            assert said.status in (0, 11) and (p.folder / folder.name).is_file(), str(said)
+
+
 def test_without_libclang(p):
     sums(p)
     library(p, "STATIC")
@@ -223,6 +251,22 @@ def test_cuda_is_launched_as_its_library_launches_it(p):
     init(p, "softmax", source, "no_launch", "--args", "out=output,inp=x,N=rows,C=cols").is_("refused", "no call no_launch<<<", "--launch")
     init(p, "softmax", source, "no_launch", "--args", "out=output,inp=x,N=rows,C=cols", "--launch", "grid(rows) block(32)").is_("pending", "compiled for sm_90a")
     init(p, "softmax", source, "launch_it", "--args", "out=output,inp=x,N=rows,C=cols").is_("refused", "is no __global__ function")
+
+
+def test_cuda_among_classes(p):
+    """The library is compiled beside the slice, so what is left of its classes compiles as well."""
+    if not shutil.which("nvcc"):
+        raise flow.Skip("no CUDA compiler: nothing can be compiled")
+    if p.has("cuda"):
+        raise flow.Skip("a GPU is here: what a host without one says cannot be seen")
+    source, args = library(p, "CLASSES"), "inp=x,out=output,C=cols"
+    answer = init(p, "softmax", source, "softmax_rows", "--args", args + ",nrows=rows", "--out", "mine.cu", "--json").is_("pending").json()
+    assert answer["launch"] == "launch softmax_rows grid(rows, 1, 1) block(32, 1, 1) args(x, output, cols)", answer
+    assert answer["edits"] == 1 and answer["differences"] == [], answer
+    text = (p.folder / "mine.cu").read_text()
+    assert 'extern "C" __global__' in text and "template <int width = WARP>" in text and "stream_pool" not in text, text
+    init(p, "softmax", source, "softmax_rows", "--args", args).is_("refused", "its call needs nrows", "--args nrows=AXIS", "--launch")
+    init(p, "softmax", source, "softmax_rows", "--args", args + ",nrows=rows,nope=rows").is_("refused", "no parameter nope")
 
 
 def test_triton_goes_through_its_reader(p):

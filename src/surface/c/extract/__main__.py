@@ -151,6 +151,14 @@ def linked(program, entry):
     return None if re.search(r'extern\s+"C"', text) else chunk
 
 
+def clauses_of(text, program, launch, request):
+    """grid, block and smem.  --args may also name variables of the call; what is none of either is refused."""
+    given = request.get("launch")
+    made = None if given else Configuration(text, request["function"], launch, program.constant)
+    launch.refuse_names(set(launch.host) - (made.used if made else set()))
+    return given or made.clauses()
+
+
 def read(request):
     """(program, flags)"""
     flags = Flags(request.get("flags", ""))
@@ -168,9 +176,9 @@ def texts(request, program, flags, entry, launch):
     own = Flags(request.get("library_flags") or request.get("flags", ""))
     clauses, more, name = "", "", request["function"]
     if program.cuda:
-        program.linked = linked(program, entry)
+        program.linked, program.kernel = linked(program, entry), name
         whole = "\n".join(program.source(s).text for s in program.sources)
-        clauses = request.get("launch") or Configuration(whole, name, launch, launch.parameters, program.where(entry)).clauses()
+        clauses = clauses_of(whole, program, launch, request)
     else:
         name, more = wrapper(program, entry, launch, name)
     body, taken, upstream, edits = program.slice()
@@ -193,7 +201,7 @@ def made(request):
     entry = program.function(request["function"])
     program.reach(entry)
     task = Task(request["definition"], "gpu" if program.cuda else "cpu")
-    launch = Launch(program.unit, entry, task, request.get("args", ""), program.where(entry))
+    launch = Launch(program.unit, entry, task, request.get("args", ""), program.where(entry), program.cuda)
     kernel, library, record = texts(request, program, flags, entry, launch)
     for what, whole in {"the slice": kernel, "the library": library}.items():
         if len(whole.encode()) > MOST_BYTES:

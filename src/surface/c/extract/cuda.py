@@ -47,17 +47,18 @@ def call_of(text, name):
 
 
 class Configuration:
-    def __init__(self, text, name, launch, params, where):
+    def __init__(self, text, name, launch, constant):
         found = call_of(text, name)
         if not found:
-            raise Refused(f"{where}: error: no call {name}<<<grid, block>>>(...) is in these sources; say it by --launch "
+            raise Refused(f"{launch.where}: error: no call {name}<<<grid, block>>>(...) is in these sources; say it by --launch "
                           "'grid(...) block(...)'")
         self.before, sizes, given = found
-        self.where, self.params = where, params
-        self.names = {"".join(g): v for g, v in zip(given, launch.values)}
+        self.where, self.used, self.constant = launch.where, set(), constant
+        self.names = {name: value if value.isidentifier() else f"({value})" for name, value in launch.host.items()}
+        self.names.update({"".join(g): v for g, v in zip(given, launch.values)})
         self.axes = set(launch.task.axes)
         if len(sizes) < 2:
-            raise Refused(f"{where}: error: its call says no block")
+            raise Refused(f"{self.where}: error: its call says no block")
         self.grid, self.block = (self.dims(s) for s in sizes[:2])
         self.smem = self.dims(sizes[2]) if len(sizes) > 2 and sizes[2] != ["0"] else ""
 
@@ -91,6 +92,7 @@ class Configuration:
             if not re.match(r"[A-Za-z_]", w):
                 out.append(re.sub(r"(?<=\d)[uUlL]+$", "", w))
             elif w in self.names or w in self.axes:
+                self.used.add(w)
                 out.append(re.sub(r"^i64\((.*)\)$", r"\1", self.names.get(w, w)))
             elif words[i + 1:i + 2] == ["("]:
                 if not ROUNDS_UP.search(w) and w not in KNOWN:
@@ -99,15 +101,15 @@ class Configuration:
             elif w == "sizeof":
                 self.unknown(w)
             else:
-                inner = self.defined(w)
+                inner = self.defined(w) or tokens(self.constant(w))
                 if not inner or depth > 8:
                     self.unknown(w)
                 out.append(f"({self.expression(inner, depth + 1)})" if len(inner) > 1 else self.expression(inner, depth + 1))
         return " ".join(out).replace("( ", "(").replace(" )", ")").replace(" ,", ",").replace("cdiv (", "cdiv(")
 
     def unknown(self, word):
-        raise Refused(f"{self.where}: error: its call needs {word}, which is neither an axis nor computed from one; say the launch by "
-                      "--launch 'grid(...) block(...)'")
+        raise Refused(f"{self.where}: error: its call needs {word}, which is neither an axis nor computed from one; say what it is by "
+                      f"--args {word}=AXIS, or the launch by --launch 'grid(...) block(...)'")
 
     def clauses(self):
         return f"grid({self.grid}) block({self.block})" + (f" smem({self.smem})" if self.smem else "")

@@ -93,14 +93,15 @@ def split(text):
 
 
 class Launch:
-    def __init__(self, unit, function, task, args, where):
+    def __init__(self, unit, function, task, args, where, cuda=False):
         self.task, self.where, self.takes = task, where, {}
         self.said = mapping(args)
         n = unit.l.clang_Cursor_getNumArguments(function)
         self.parameters = [Parameter(unit, unit.l.clang_Cursor_getArgument(function, i), i) for i in range(n)]
-        strange = sorted(set(self.said) - {p.name for p in self.parameters})
-        if strange:
-            raise Refused(f"--args: {where} has no parameter {strange[0]}; it has {', '.join(p.name for p in self.parameters)}")
+        own = {p.name for p in self.parameters}
+        self.host = {name: value for name, value in self.said.items() if name not in own}    # variables of the call's own
+        if not cuda:
+            self.refuse_names(self.host)
         result = unit.l.clang_getCanonicalType(unit.l.clang_getCursorResultType(function))
         self.result = unit.text(unit.l.clang_getTypeSpelling(result))
         if result.kind in (cl.POINTER, cl.RECORD_TYPE, cl.VECTOR) or cl.TYPES.get(result.kind) in ("float", "double", "half"):
@@ -110,6 +111,10 @@ class Launch:
         missing = [o for o in task.outputs if o not in self.takes]
         if missing:
             raise Refused(f"{where}: error: no parameter takes the output {missing[0]}; --args PARAMETER={missing[0]}")
+
+    def refuse_names(self, names):
+        if names:
+            raise Refused(f"--args: {self.where} has no parameter {min(names)}; it has {', '.join(p.name for p in self.parameters)}")
 
     def refuse(self, p, why):
         raise Refused(f"{self.where}: error: parameter {p.name} is '{p.type}', and {why}")

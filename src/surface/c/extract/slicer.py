@@ -30,7 +30,7 @@ class Chunk:
 
 class Program:
     def __init__(self, sources, flags, defines, roots, cuda=False):
-        self.cuda, self.linked = cuda, None                   # linked: the chunk that `extern "C"` is put in front of
+        self.cuda, self.linked, self.kernel = cuda, None, ""   # linked: the chunk of the kernel, which is exported
         self.roots = [os.path.realpath(r) for r in roots]
         self.defines = dict(d.split("=", 1) if "=" in d else (d, "1") for d in defines)
         self.sources, self.files = [os.path.realpath(s) for s in sources], {}
@@ -227,6 +227,15 @@ class Program:
                 self.need_macro(word, use)
         return None
 
+    def constant(self, name):
+        """What a macro without parameters stands for, as it was last defined; empty for any other name."""
+        found = max(((self.key(f, at), f, at) for f, at in self.macros.get(name, []) if f and self.ours(f)), default=None)
+        if not found:
+            return self.defines.get(name, "")
+        text = self.source(found[1])
+        said = re.match(r"[ \t]*#[ \t]*define[ \t]+\w+[ \t]+(.*)", text.text[slice(*text.directive(found[2]))])
+        return said[1] if said else ""
+
     def need_define(self, name, use):
         if name not in self.prelude:
             self.prelude.add(name)
@@ -295,7 +304,7 @@ class Program:
             was_macro = bool(name)
             safe = harmless(plain(here))
             if self.linked and key == self.key(self.linked.file, self.linked.begin):
-                safe = 'extern "C" ' + safe
+                safe = exported(safe, self.kernel)
             out.append(safe.rstrip() + "\n" * safe.rstrip().endswith("\\"))    # a macro may end with an empty line
             taken.append((self.short(file), line))
             upstream += plain(before).count("\n") + 1
@@ -319,9 +328,10 @@ class Program:
         changes = [(b, b, "//") for b, e in text.directives(0, len(text.text)) if re.match(r"[ \t]*#[ \t]*pragma[ \t]+once", text.text[b:e])]
         changes += [(*text.directive(begin), "\n" + self.flattened(included, seen) + "\n") for outer, begin, _, included in self.inclusions
                     if outer == file and included and self.ours(included)]
-        changes += [(k.begin, k.end, "") for k in self.chunks.get(file, []) if self.is_idle(k)]
+        changes += [(k.begin, k.end, text.macros(k.begin, k.end)) for k in self.chunks.get(file, []) if self.is_idle(k)]
         if self.linked and self.linked.file == file:
-            changes.append((self.linked.begin, self.linked.begin, 'extern "C" '))
+            begin, end = self.linked.begin, self.linked.end
+            changes.append((begin, end, exported(text.text[begin:end], self.kernel)))
         out, at = [], 0
         for begin, end, replacement in sorted(changes):
             if begin >= at:
@@ -330,9 +340,19 @@ class Program:
         return "".join(out) + text.text[at:] + "\n"
 
     def is_idle(self, chunk):
-        """A function that is not reached, and whose text can be left out as it stands."""
-        return (id(chunk) not in self.kept and all(self.bodies(c) for c in chunk.cursors)
-                and self.source(chunk.file).balanced(chunk.begin, chunk.end))
+        """A function that is not reached, and whose text can be left out as it stands.  In C++ methods and templates call
+        as well, so there it is every declaration."""
+        text, at = self.source(chunk.file), (chunk.begin, chunk.end)
+        if id(chunk) in self.kept or not text.balanced(*at):
+            return False
+        return not text.includes(*at) if self.cuda else all(self.bodies(c) for c in chunk.cursors)
+
+
+def exported(text, name):
+    """A kernel under its own name, which `static` would hide."""
+    found = re.search(rf"\b{re.escape(name)}\b", text)
+    at = found.start() if found else 0
+    return 'extern "C" ' + re.sub(r"\bstatic\s+", "", text[:at], count=1) + text[at:]
 
 
 def differing(before, here):

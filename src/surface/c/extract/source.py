@@ -11,6 +11,8 @@ TOKEN = re.compile(r"""(?P<comment>/\*.*?\*/|//(?:\\\n|[^\n])*)
   |(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
   |(?P<word>[A-Za-z_$][\w$]*)|(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<mark>[^\s\w])""", re.X | re.S | re.M)
 CONDITIONAL = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
+INCLUDE = re.compile(r"[ \t]*#[ \t]*include")
+MACRO = re.compile(r"[ \t]*#[ \t]*(define|undef)\b")
 PRAGMA = re.compile(r"[ \t]*#[ \t]*pragma[ \t]+(GCC[ \t]+(target|optimize|push_options|pop_options|visibility)|pack)\b")
 LICENCES = [("Apache-2.0", r"Apache License,? *Version 2"), ("MPL-2.0", r"Mozilla Public License"), ("ISC", r"Permission to use, copy, modify, and(/or)? distribute"),
             ("LGPL", r"GNU (Lesser|Library) General Public"), ("AGPL", r"GNU Affero"), ("GPL", r"GNU General Public"),
@@ -104,13 +106,22 @@ class Source:
             depth += 0 if not found else {"i": 1, "e": 0}[found[1][0]] - (found[1] == "endif")
         return depth == 0
 
+    def includes(self, begin, end):
+        return any(INCLUDE.match(self.text[at:stop]) for at, stop in self.directives(begin, end))
+
+    def macros(self, begin, end):
+        """What a declaration leaves behind where it is left out: others may need the macros that are defined in it."""
+        found = [self.text[at:stop] for at, stop in self.directives(begin, end)]
+        found = [line for line in found if CONDITIONAL.match(line) or MACRO.match(line)]
+        return "\n" + "\n".join(found) + "\n" if any(MACRO.match(line) for line in found) else ""
+
     def active(self, begin, end, skipped):
         """The text without what the preprocessor left out, and without the lines that decided so."""
         gone = set()
         for at, stop in self.directives(begin, end):
             if CONDITIONAL.match(self.text[at:stop]):
                 gone.update(range(self.line(at), self.line(stop - 1) + 1))
-            elif re.match(r"[ \t]*#[ \t]*include", self.text[at:stop]) and not self.left_out(at, skipped):
+            elif INCLUDE.match(self.text[at:stop]) and not self.left_out(at, skipped):
                 raise Refused(f"{self.path}:{self.line(at)}: an #include inside of a definition is not sliced")
         if not gone:
             return self.text[begin:end]
