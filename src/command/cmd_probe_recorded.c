@@ -48,11 +48,19 @@ static const kl_kernel *base_of(recorded_line *x, kl_str *source, const kl_propo
     return NULL;
 }
 
+/* A proposal counts for the card that it names only where the card's own text was shown; for its
+ * action elsewhere. */
+static kl_str applied_of(const recorded_line *x, const kl_proposal *p) {
+    const kli_arm arm = x->out->of->policy->arm;
+    const bool shown = arm == KLI_ARM_NONE || arm == KLI_ARM_OURS || arm == KLI_ARM_ALL;
+    return p->card.len && (shown || !p->action.len) ? p->card : p->action;
+}
+
 static kl_err write_row(recorded_line *x, const kl_verdict *v, const kl_kernel *k,
                         const kl_kernel *base, const kl_proposal *p, kl_str source, kl_error *e) {
     const kl_comparison *c = v->n_comparisons ? &v->comparisons[0] : NULL;
     kl_step row = {.phase = KL_S("recorded"),
-                   .action = p->card.len ? p->card : p->action,
+                   .action = applied_of(x, p),
                    .locus = p->locus,
                    .parent = kl_str_of(base->hash),
                    .kernel = kl_str_of(k ? k->hash : ""),
