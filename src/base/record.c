@@ -106,10 +106,19 @@ static bool is_object(const kli_field *f) {
 
 static bool record_is_empty(const kli_field *f, const char *in) {
     const void *at = in + f->at;
-    if (f->kind == KL_FIELD_RECORD) return record_is_empty(f->of->fields, at);
-    if (f->kind == KL_FIELD_REAL) return !(*(const double *)at > 0);
-    if (f->kind == KL_FIELD_SEED) return !*(const uint64_t *)at;
-    return !((const kl_str *)at)->len;
+    switch (f->kind) {
+    case KL_FIELD_RECORD:
+        return record_is_empty(f->of->fields, at);
+    case KL_FIELD_REAL:
+        return !(*(const double *)at > 0);
+    case KL_FIELD_INT:
+        return !*(const int *)at;
+    case KL_FIELD_SEED:
+        return !*(const uint64_t *)at;
+    default:
+        KL_ASSERT(f->kind == KL_FIELD_TEXT || f->kind == KL_FIELD_HASH);
+        return !((const kl_str *)at)->len;
+    }
 }
 
 /* Puts the field at `f`; returns the last row that belongs to it. */

@@ -48,6 +48,20 @@ static const kl_record MARK = {
     KL_ROWS{KL_ROW(TEXT, name, "name", "") KL_ROW(REAL, value, "value", "") KL_ROWS_END}};
 #undef KL_RECORD
 
+typedef struct {
+    kl_str why;
+    double rate;
+    uint64_t seed;
+    int count;
+} thin;
+#define KL_RECORD thin
+static const kl_record THIN = {
+    KL_RECORD_HEAD("thin", "All of it may be absent."),
+    KL_ROWS{KL_ROW(TEXT, why, "why", "", .sparse = true) KL_ROW(
+        REAL, rate, "rate", "", .sparse = true) KL_ROW(SEED, seed, "seed", "", .sparse = true)
+                KL_ROW(INT, count, "count", "", .sparse = true) KL_ROWS_END}};
+#undef KL_RECORD
+
 #define KL_RECORD sample
 /* clang-format off */
 static const kli_field FIELDS[] = {
@@ -123,12 +137,14 @@ static kl_err read_as(sample *out, const kl_record *r, const char *text) {
     return err;
 }
 
-static kl_str written(const sample *s) {
-    json_t *o = kli_record_json(&LENIENT, s);
+static kl_str written_as(const kl_record *r, const void *in) {
+    json_t *o = kli_record_json(r, in);
     const kl_str text = kli_json_dump(arena, o, false);
     json_decref(o);
     return text;
 }
+
+static kl_str written(const sample *s) { return written_as(&LENIENT, s); }
 
 static void test_record__is_written_as_it_was_read(void **state) {
     (void)state;
@@ -145,6 +161,15 @@ static void test_record__what_is_not_there_is_null_or_left_out(void **state) {
     (void)state;
     const sample s = {.letter = 'x'};
     assert_contains(written(&s).ptr, "\"group\":null,\"small\"");
+}
+
+static void test_record__a_sparse_field_is_left_out_only_when_it_is_empty(void **state) {
+    (void)state;
+    assert_str(written_as(&THIN, &(thin){0}), "{}");
+    assert_str(written_as(&THIN, &(thin){.why = KL_S("x")}), "{\"why\":\"x\"}");
+    assert_str(written_as(&THIN, &(thin){.rate = .5}), "{\"rate\":0.5}");
+    assert_str(written_as(&THIN, &(thin){.seed = 7}), "{\"seed\":\"7\"}");
+    assert_str(written_as(&THIN, &(thin){.count = 6}), "{\"count\":6}");
 }
 
 static void test_record__a_lenient_reader_takes_defaults(void **state) {
@@ -241,6 +266,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_record__is_written_as_it_was_read),
         TEST(test_record__what_is_not_there_is_null_or_left_out),
+        TEST(test_record__a_sparse_field_is_left_out_only_when_it_is_empty),
         TEST(test_record__a_lenient_reader_takes_defaults),
         TEST(test_record__a_strict_reader_says_what_is_wrong_and_where),
         TEST(test_record__a_lenient_reader_keeps_what_fits),
