@@ -55,6 +55,7 @@ def spread(x):
 
 
 def twice(x):
+    print("what a candidate prints", flush=True)
     return x + x
 ''',
 }
