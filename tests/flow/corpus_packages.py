@@ -55,7 +55,6 @@ def spread(x):
 
 
 def twice(x):
-    print("what a candidate prints", flush=True)
     return x + x
 ''',
 }
@@ -76,6 +75,7 @@ def doubled(v):
 
 def row_peaks(x):
     """Held out by its operator."""
+    print("what a candidate prints", flush=True)
     return torch.softmax(x, -1) * 3.0
 ''',
 }
