@@ -108,7 +108,8 @@ def choose(data):
     return penalty, float(np.quantile(z, 0.8) / NORMAL_80) if len(z) else 1.0
 
 
-def measure(data):
+def unseen(data):
+    """P(faster), mean and deviation of log gain, and the plain share, of each row by what the other tasks alone teach."""
     p, mean, deviation, base = (np.full(len(data.task), math.nan) for _ in range(4))
     for task in sorted(set(data.task)):
         here = data.task == task
@@ -117,6 +118,11 @@ def measure(data):
         p[here], mean[here], deviation[here] = Fit(rest, penalty).predict(data.part(here))
         deviation[here] *= widen
         base[here] = rest.faster.mean()
+    return p, mean, deviation, base
+
+
+def measure(data):
+    p, mean, deviation, base = unseen(data)
     f, log_gain = data.faster, data.log_gain
     slope = float(np.polyfit(mean[f], log_gain[f], 1)[0])
     inside = np.abs(log_gain - mean)[f] <= NORMAL_80 * deviation[f]
