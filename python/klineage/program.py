@@ -78,7 +78,8 @@ def answer(status, out, err):
     else:
         lines = [line for line in err.splitlines() if line.startswith("{")]
         said = json.loads(lines[-1]) if lines else {"message": err.strip() or f"exit status {status}"}
-    raise Failed(status, said.get("message", ""), said.get("hint", ""))
+    place = f"{said['where']}: " if said.get("where") else ""
+    raise Failed(status, place + said.get("message", ""), said.get("hint", ""))
 
 
 def run(name, *words, **options):

@@ -14,7 +14,7 @@ from klineage import program
 
 try:
     import anyio
-    from mcp import types
+    from mcp import MCPError, types
     from mcp.server import Server
     from mcp.server.stdio import stdio_server
 except ImportError as error:
@@ -183,7 +183,10 @@ async def on_list_templates(_context, _params):
 
 
 async def on_read_resource(_context, params):
-    text = await anyio.to_thread.run_sync(resource, str(params.uri))
+    try:
+        text = await anyio.to_thread.run_sync(resource, str(params.uri))
+    except program.Failed as failed:
+        raise MCPError(types.INVALID_PARAMS, str(failed)) from None
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, mime_type="application/json", text=text)])
 
 

@@ -42,6 +42,12 @@ class Mcp:
     async def read(self, uri):
         return (await self.client.read_resource(uri)).contents[0].text
 
+    async def refused(self, uri):
+        try:
+            return {"code": 0, "text": await self.read(uri)}
+        except Exception as error:  # each client raises one of its own
+            return {"code": getattr(error, "code", None) or getattr(getattr(error, "error", None), "code", None), "text": str(error)}
+
 
 class FastMcp(Mcp):
     def __init__(self, where, program):

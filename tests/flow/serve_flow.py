@@ -61,6 +61,12 @@ def test_every_command_is_a_tool_and_tasks_are_resources_for_both_clients(p):
         assert "klineage://task/gemm" in uris and json.loads(task)["name"] == "gemm", (uris, task)
 
 
+def test_a_resource_that_is_not_there_is_an_error_with_its_reason(p):
+    for uri, why in (("klineage://task/nothing", "nothing"), ("klineage://secret/gemm", "klineage://{task|card|verdict}/NAME")):
+        said, = ask(p, ["refused", uri])
+        assert said["code"] == -32602 and why in said["text"], said
+
+
 def test_each_revision_of_the_protocol_is_spoken(p):
     assert [ask(p, ["revision"], client=client) for client in CLIENTS] == [["2026-07-28"], ["2025-11-25"]]
     offered = {r: r for r in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")} | dict.fromkeys(("1999-01-01", "2026-07-28"), "2025-11-25")
@@ -220,7 +226,7 @@ def test_python_has_every_command_and_says_what_is_wrong(p):
                    "except klineage.Failed as f: print(f.status, f.message)\n"
                    "try: klineage.nonsense\n"
                    "except AttributeError as e: print(e)\n")
-    assert done.stdout.startswith("gemm True\n2 no such task | "), done
+    assert done.stdout.startswith("gemm True\n2 gemn: no such task | "), done
     assert "has no option --nonsense" in done.stdout and "klineage has no command 'nonsense'" in done.stdout, done
 
 
