@@ -218,20 +218,29 @@ static kl_err nobody_did_it(const slurm *s, kl_error *e) {
                    s->dir);
 }
 
-static size_t count_missing(const slurm *s) {
+/* `judged`: of those that are missing, how many a worker of Slurm's has, whoever submitted it. */
+static size_t count_missing(size_t *judged, const slurm *s, kl_arena *a) {
     size_t missing = 0;
-    for (size_t i = 0; i < s->n; i++) missing += s->jobs[i].id[0] != '\0';
+    *judged = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        kl_str folder;
+        if (!s->jobs[i].id[0]) continue;
+        missing++;
+        *judged += worker_of(a, s, &s->jobs[i], &folder).len > 0;
+    }
     return missing;
 }
 
 /* What is owed and waits for nobody is asked again. */
 static kl_err ask_again(slurm *s, kl_arena *a, kl_error *e) {
-    const size_t missing = count_missing(s);
+    size_t missing, judged;
     bool active;
     kl_err err = any_active(&active, s, a, e);
     for (size_t i = 0; !err && i < s->n; i++)
         if (s->jobs[i].id[0]) err = put_back(s, a, &s->jobs[i], e);
     if (err || active) return err;
+    missing = count_missing(&judged, s, a);
+    if (missing == judged) return KL_OK; /* another's array is at it: one of ours finds nothing */
     s->fruitless = missing < s->missing ? 0 : s->fruitless + 1;
     s->missing = missing;
     s->n_arrays = 0;
