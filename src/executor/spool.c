@@ -37,7 +37,11 @@
 
 /* Versions of job.json. */
 enum { SPOOL_PLAIN = 1, WITH_OPPONENT = 2 };
-enum { ID_CHARS = 64, PEEKED = 64 /* jobs that wait, at most */ };
+enum {
+    ID_CHARS = 64,
+    PEEKED = 64,          /* jobs that wait, at most */
+    SIGNALS_NS = 50000000 /* between signals to processes that are ended together */
+};
 
 bool kli_spool_is_id(kl_str s) {
     for (size_t i = 0; i < s.len; i++)
@@ -670,6 +674,16 @@ static kl_err spool_write_answer(const spool_worker *w, kl_arena *a, kl_err judg
     return write_json(a, w->mine, "error.json", o, e);
 }
 
+/* Who ends this worker ends what it started as well, and perhaps first: a compiler or a kernel that
+ * died a moment before is no answer. */
+static bool was_stopped(kl_err judged, const kl_verdict *v) {
+    const bool died =
+        judged || v->outcome == KL_OUTCOME_NO_COMPILE || v->outcome == KL_OUTCOME_CRASH;
+    if (died && judged != KL_EINTR)
+        (void)nanosleep(&(struct timespec){.tv_nsec = SIGNALS_NS}, NULL); /* a signal ends it */
+    return judged == KL_EINTR || (died && kli_interrupted());
+}
+
 /* Judge the job that was taken and move it to done/.  An interrupted job goes back to todo/. */
 static kl_err do_job(spool_worker *w, const char *id, kl_error *e) {
     kl_arena *a = kl_arena_new();
@@ -677,7 +691,7 @@ static kl_err do_job(spool_worker *w, const char *id, kl_error *e) {
     kl_error why = {0};
     const kl_err judged = judge_job(v, w, a, id, &why);
     kl_err err = KL_OK;
-    if (judged == KL_EINTR) {
+    if (was_stopped(judged, v)) {
         (void)rename(w->mine, in(a, w->dir, "todo", id).ptr);
         err = kl_fail(e, KL_EINTR, w->dir, "interrupted; the job went back to todo");
     } else if (!is_folder(w->mine)) {

@@ -4,6 +4,7 @@
 usage: as flow.py.  Each test starts what it needs (tests/kit) and is skipped where that is not installed.  SPDX-License-Identifier: Apache-2.0
 """
 import contextlib
+import inspect
 import os
 import pathlib
 import signal
@@ -47,7 +48,7 @@ def helper(name, *words):
 def eventually(what, seconds=90):
     until = time.monotonic() + seconds
     while not (found := what()):
-        assert time.monotonic() < until, "nothing came of it"
+        assert time.monotonic() < until, f"nothing came of it: {inspect.getsource(what).strip()}"
         time.sleep(0.2)
     return found
 
