@@ -4,8 +4,10 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/test.h"
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static kl_card sample(kl_arena *a) {
@@ -120,6 +122,36 @@ static void test_skill_library__a_candidate_does_not_take_an_admitted_cards_plac
     assert_ok(kl_library_load(&l, a, dir.ptr, &e));
     assert_int_equal(l->cards[0].status, KL_CARD_RETIRED);
     kli_fs_remove_tree(dir.ptr);
+    kl_arena_free(a);
+}
+
+/* As kill -9 leaves it between the two halves of a write. */
+static void test_skill_library__a_card_in_two_folders_is_the_newer_one(void **state) {
+    (void)state;
+    kl_arena *a = kl_arena_new();
+    kl_error e = {0};
+    kl_str dir, other;
+    kl_library *l;
+    kl_card c = sample(a);
+    assert_ok(kli_fs_temp_dir(&dir, a, &e));
+    assert_ok(kli_fs_temp_dir(&other, a, &e));
+    c.status = KL_CARD_LIFTED;
+    assert_ok(kli_library_write(dir.ptr, &c, &e));
+    c.status = KL_CARD_TRIAL;
+    assert_ok(kli_library_write(other.ptr, &c, &e));
+    const char *trial = kl_card_status_name(KL_CARD_TRIAL);
+    assert_int_equal(
+        rename(kli_fs_join(a, other.ptr, trial).ptr, kli_fs_join(a, dir.ptr, trial).ptr), 0);
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l->n_cards, 1);
+    assert_int_equal(l->cards[0].status, KL_CARD_TRIAL);
+    const kl_str lifted = kli_library_folder(a, dir.ptr, KL_CARD_LIFTED, c.name);
+    assert_int_equal(utimensat(AT_FDCWD, kli_fs_join(a, lifted.ptr, "SKILL.md").ptr, NULL, 0), 0);
+    assert_ok(kl_library_load(&l, a, dir.ptr, &e));
+    assert_int_equal(l->n_cards, 1);
+    assert_int_equal(l->cards[0].status, KL_CARD_LIFTED);
+    kli_fs_remove_tree(dir.ptr);
+    kli_fs_remove_tree(other.ptr);
     kl_arena_free(a);
 }
 
@@ -745,6 +777,7 @@ int main(void) {
         cmocka_unit_test(test_skill_card__an_edit_by_hand_is_seen),
         cmocka_unit_test(test_skill_library__only_admit_writes_admitted),
         cmocka_unit_test(test_skill_library__a_candidate_does_not_take_an_admitted_cards_place),
+        cmocka_unit_test(test_skill_library__a_card_in_two_folders_is_the_newer_one),
         cmocka_unit_test(test_skill_library__writes_nothing_that_it_could_not_read),
         cmocka_unit_test(test_skill_library__has_room_for_as_many_as_there_are),
         cmocka_unit_test(test_skill_card__counts_are_the_sum_of_its_trials),

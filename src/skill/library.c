@@ -76,6 +76,27 @@ static kl_err load_status(kl_library *l, kl_arena *a, kl_card_status status, kl_
     return err;
 }
 
+static int64_t written_ns(const kl_library *l, kl_arena *a, const kl_card *c) {
+    struct stat st;
+    const kl_str folder = kli_library_folder(a, l->dir.ptr, c->status, c->name);
+    if (stat(kli_fs_join(a, folder.ptr, "SKILL.md").ptr, &st)) return 0;
+    return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
+/* A write that was killed leaves the card in the folder of its old status too: the newer one
+ * counts, and the next write removes the other. */
+static void drop_older(kl_library *l, kl_arena *a) {
+    int kept = 0;
+    for (int i = 0; i < l->n_cards; i++) {
+        const bool again = kept > 0 && kl_str_eq(l->cards[kept - 1].name, l->cards[i].name);
+        if (!again)
+            l->cards[kept++] = l->cards[i];
+        else if (written_ns(l, a, &l->cards[i]) >= written_ns(l, a, &l->cards[kept - 1]))
+            l->cards[kept - 1] = l->cards[i];
+    }
+    l->n_cards = kept;
+}
+
 kl_err kli_library_there(const char *dir, kl_error *e) {
     if (kli_fs_is_dir(dir)) return KL_OK;
     kl_fail(e, KL_ENOENT, dir, "no such library");
@@ -89,6 +110,7 @@ kl_err kl_library_load(kl_library **out, kl_arena *a, const char *dir, kl_error 
     for (int s = KL_CARD_LIFTED; !err && s <= KL_CARD_RETIRED; s++)
         err = load_status(l, a, (kl_card_status)s, e);
     if (l->n_cards) qsort(l->cards, (size_t)l->n_cards, sizeof *l->cards, library_by_name);
+    drop_older(l, a);
     return err;
 }
 
