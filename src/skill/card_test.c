@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static kl_card sample(kl_arena *a) {
@@ -146,7 +147,8 @@ static void test_skill_library__a_card_in_two_folders_is_the_newer_one(void **st
     assert_int_equal(l->n_cards, 1);
     assert_int_equal(l->cards[0].status, KL_CARD_TRIAL);
     const kl_str lifted = kli_library_folder(a, dir.ptr, KL_CARD_LIFTED, c.name);
-    assert_int_equal(utimensat(AT_FDCWD, kli_fs_join(a, lifted.ptr, "SKILL.md").ptr, NULL, 0), 0);
+    const struct timespec later[2] = {{.tv_sec = time(NULL) + 9}, {.tv_sec = time(NULL) + 9}};
+    assert_int_equal(utimensat(AT_FDCWD, kli_fs_join(a, lifted.ptr, "SKILL.md").ptr, later, 0), 0);
     assert_ok(kl_library_load(&l, a, dir.ptr, &e));
     assert_int_equal(l->n_cards, 1);
     assert_int_equal(l->cards[0].status, KL_CARD_LIFTED);
