@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST_PAIRS 3 /* before an interval over pairs says anything (base/sequential.h) */
+
 typedef struct {
     const kl_start *start;
     kl_kernel *kernel;
@@ -119,6 +121,7 @@ static bool has_room(const kl_card *c, const kl_traits *t) {
 static bool consider(admit_ctx *m, candidate *x, const kl_start *start, int place) {
     kl_str why;
     *x = (candidate){.start = start, .place = place};
+    if (!supports_surface(m->card, kl_str_of(start->surface->name))) return false;
     if (kl_kernel_parse(&x->kernel, m->arena, start->source, start->name, start->surface, NULL,
                         kl_ignored()))
         return false;
@@ -130,8 +133,7 @@ static bool consider(admit_ctx *m, candidate *x, const kl_start *start, int plac
     x->distance = admit_distance(&m->card->before, &x->traits);
     x->foreign = is_foreign(m->card, start);
     x->same_case = kli_names_have(&m->card->verified.cases, t.case_name);
-    return supports_surface(m->card, t.surface) && x->fit != KL_FIT_VIOLATED &&
-           is_held_out(m->card, start, x->kernel->hash);
+    return x->fit != KL_FIT_VIOLATED && is_held_out(m->card, start, x->kernel->hash);
 }
 
 /* Kernels of the case that the card comes from have what it is about; of those, the ones that lack
@@ -350,17 +352,25 @@ static kl_err admit_attempt(admit_ctx *m, candidate *x, const char *kind, admit_
     return KL_OK;
 }
 
-/* The card, then what it is compared with; what cannot be told of one makes the others useless. */
+/* The card, then what it is compared with; what cannot be told of one makes the others useless.
+ * None waits for another: where an answer takes a visit to another host, all are asked for in one.
+ * Errors: KL_PENDING when one of them is missing. */
 static kl_err admit_pair(admit_ctx *m, candidate *x, admit_fate *out, kl_error *e) {
     const char *const kinds[] = {"admit", kl_control_name(KL_OVER_NONE),
                                  kl_control_name(KL_OVER_PLACEBO)};
     const int n = m->opts.placebo ? 3 : 2;
-    kl_err err = KL_OK;
+    bool waits = false;
     *out = DECIDED;
     m->pair++;
-    for (int i = 0; !err && *out == DECIDED && i < n; i++)
-        err = admit_attempt(m, x, kinds[i], out, e);
-    return err;
+    for (int i = 0; *out == DECIDED && i < n; i++) {
+        kl_error own = {0};
+        const kl_err err = admit_attempt(m, x, kinds[i], out, &own);
+        if (err) *e = own;
+        if (err && err != KL_PENDING) return err;
+        waits |= err != KL_OK;
+        if (err) *out = DECIDED; /* as far as is known */
+    }
+    return waits ? KL_PENDING : KL_OK;
 }
 
 bool kl_card_decided(const kl_card *c, const char *run) {
@@ -491,19 +501,24 @@ static bool enough(const admit_ctx *m) {
     return m->ended || adds(m) || controls_all(m, kl_uplift_futile, false);
 }
 
+/* While pairs are too few to say anything, the next does not wait for those before it. */
+static bool goes_on(const admit_ctx *m, int tried, int waiting) {
+    const int most = waiting && m->opts.trials > LEAST_PAIRS ? LEAST_PAIRS : m->opts.trials;
+    return tried + waiting < most && !enough(m);
+}
+
 static kl_err try_pairs(admit_ctx *m, candidate *x, int n, int *undecided, kl_error *e) {
-    kl_err err = KL_OK;
-    int tried = 0;
-    for (int i = 0; !err && tried < m->opts.trials && has_two_kinds(x, n) && !enough(m);
-         i = (i + 1) % n) {
+    int tried = 0, waiting = 0;
+    for (int i = 0; has_two_kinds(x, n) && goes_on(m, tried, waiting); i = (i + 1) % n) {
         admit_fate what;
         if (x[i].bad) continue;
-        err = admit_pair(m, &x[i], &what, e);
-        if (err || what == NO_TRIAL) continue;
-        tried++;
-        *undecided += what == UNDECIDED;
+        const kl_err err = admit_pair(m, &x[i], &what, e);
+        if (err && err != KL_PENDING) return err;
+        waiting += err != KL_OK;
+        tried += !err && what != NO_TRIAL;
+        *undecided += !err && what == UNDECIDED;
     }
-    return err;
+    return waiting ? KL_PENDING : KL_OK;
 }
 
 static kl_err try_all(admit_ctx *m, const kl_start *starts, int n, kl_error *e) {

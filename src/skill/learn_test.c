@@ -103,6 +103,8 @@ static bool asks(const kl_request *q, const char *words) {
     return memmem(q->messages[1].text.ptr, q->messages[1].text.len, words, strlen(words)) != NULL;
 }
 
+static const char LATER[] = "later";
+
 static void answers(fake_reply *out, kl_track *t, const kl_request *q, int n, void *ctx) {
     script *x = ctx;
     const char *made = asks(q, "Nothing: use what you know") ? x->without
@@ -110,10 +112,8 @@ static void answers(fake_reply *out, kl_track *t, const kl_request *q, int n, vo
                                                              : x->placebo;
     (void)n;
     x->asked++;
-    if (made && !*made) {
-        out->err = KL_ENOENT;
-        return;
-    }
+    if (made == LATER) return (void)(out->err = KL_PENDING);
+    if (made && !*made) return (void)(out->err = KL_ENOENT);
     if (!made) return (void)(out->text = KL_S("DONE: nothing to gain"));
     const kl_str edits = kl_edits_between(kl_track_arena(t), q->subject->source, kl_str_of(made));
     out->text = kl_arena_printf(kl_track_arena(t),
@@ -212,6 +212,24 @@ static void test_skill_admit__what_a_placebo_does_as_well_is_no_uplift(void **st
     assert_contains(c.verification.ptr, "over a placebo");
     x.placebo = SLOW;
     assert_int_equal(admit_with(s, &again, &x, starts, 2, &o, &l), KL_OK);
+    assert_int_equal(again.status, KL_CARD_ADMITTED);
+}
+
+/* Nothing of three pairs waits for anything else of them. */
+static void test_skill_admit__what_is_open_is_asked_for_together(void **state) {
+    sample *s = *state;
+    kl_start starts[2];
+    kl_library *l;
+    kl_card c = lifted(s), again = c, other = c;
+    script x = {.with = LATER, .without = SLOW, .placebo = LATER};
+    other.name = KL_S("another-c");
+    two_starts(starts, s);
+    const kl_admit_opts o = {.tries = 1, .placebo = &other};
+    assert_int_equal(admit_with(s, &c, &x, starts, 2, &o, &l), KL_PENDING);
+    assert_int_equal(x.asked, 9);
+    x = (script){.with = FAST, .without = SLOW, .placebo = SLOW};
+    assert_int_equal(admit_with(s, &again, &x, starts, 2, &o, &l), KL_OK);
+    assert_int_equal(x.asked, 9);
     assert_int_equal(again.status, KL_CARD_ADMITTED);
 }
 
@@ -445,6 +463,7 @@ int main(void) {
         CASE(test_skill_admit__what_adds_on_two_kinds_of_starts),
         CASE(test_skill_admit__what_the_model_does_by_itself_is_no_uplift),
         CASE(test_skill_admit__what_a_placebo_does_as_well_is_no_uplift),
+        CASE(test_skill_admit__what_is_open_is_asked_for_together),
         CASE(test_skill_admit__one_success_admits_nothing),
         CASE(test_skill_admit__too_little_is_rejected_and_kept),
         CASE(test_skill_admit__a_wrong_kernel_is_no_success),
