@@ -35,7 +35,9 @@ typedef struct {
     kl_card *card;
     kl_track *track;
     kl_arena *arena;
-    kl_admit_opts opts; /* defaults filled */
+    kl_admit_opts opts;  /* defaults filled */
+    kl_str card_text;    /* as the run began: what one pair shows changes no other's question */
+    kl_str placebo_text; /* of the same length; empty without a placebo */
     double reach;
     int pair;          /* that is tried now */
     bool was_admitted; /* and is as it was then */
@@ -205,13 +207,10 @@ const kl_card *kl_card_placebo(const kl_library *l, kl_arena *a, const kl_card *
 }
 
 static kl_str handed_down(const admit_ctx *m, kl_str kind) {
-    const kl_str card = kl_card_prompt(m->arena, m->card);
     if (kl_str_eq(kind, kl_str_of(kl_control_name(KL_OVER_NONE))))
         return KL_S("Nothing: use what you know.\n");
-    if (kl_str_eq(kind, KL_S("admit")))
-        return kl_arena_printf(m->arena, CARD_WORDS "%.*s", KL_STR_ARG(card));
-    const kl_str other = kli_text_cut(kl_card_prompt(m->arena, m->opts.placebo), card.len);
-    return kl_arena_printf(m->arena, CARD_WORDS "%.*s", KL_STR_ARG(other));
+    const kl_str card = kl_str_eq(kind, KL_S("admit")) ? m->card_text : m->placebo_text;
+    return kl_arena_printf(m->arena, CARD_WORDS "%.*s", KL_STR_ARG(card));
 }
 
 /* ---- one trial --------------------------------------------------------------------------- */
@@ -502,14 +501,14 @@ static bool enough(const admit_ctx *m) {
 }
 
 /* While pairs are too few to say anything, the next does not wait for those before it. */
-static bool goes_on(const admit_ctx *m, int tried, int waiting) {
+static bool wants_another(const admit_ctx *m, int tried, int waiting) {
     const int most = waiting && m->opts.trials > LEAST_PAIRS ? LEAST_PAIRS : m->opts.trials;
     return tried + waiting < most && !enough(m);
 }
 
 static kl_err try_pairs(admit_ctx *m, candidate *x, int n, int *undecided, kl_error *e) {
     int tried = 0, waiting = 0;
-    for (int i = 0; has_two_kinds(x, n) && goes_on(m, tried, waiting); i = (i + 1) % n) {
+    for (int i = 0; has_two_kinds(x, n) && wants_another(m, tried, waiting); i = (i + 1) % n) {
         admit_fate what;
         if (x[i].bad) continue;
         const kl_err err = admit_pair(m, &x[i], &what, e);
@@ -565,6 +564,9 @@ kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *
     c->status = KL_CARD_TRIAL;
     forget_run(c, m.arena, opts.run);
     m.pair = last_pair(c);
+    m.card_text = kl_card_prompt(m.arena, c);
+    if (opts.placebo)
+        m.placebo_text = kli_text_cut(kl_card_prompt(m.arena, opts.placebo), m.card_text.len);
     kl_err err = try_all(&m, starts, n_starts, e);
     if (err)
         return err; /* the card on disk is as it was; the trials that were paid for are in the
