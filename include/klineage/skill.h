@@ -241,7 +241,9 @@ bool kl_card_decided(const kl_card *c, const char *run);
  * in `dir`, or RETIRED when it was admitted before, or TRIAL when a trial could not be measured, a
  * recording ended, or starts of other work are missing (one that was admitted stays so then). KL_OK
  * with REJECTED, no model asked, when no start fits its contract or the contract does not tell the
- * starts apart (says so). */
+ * starts apart (says so).  The card is shown as it was at the call: no trial is told of another.
+ * Errors: KL_PENDING when answers or verdicts are missing (all that is open of the first three
+ * pairs was asked for then; `dir` is untouched), and those of the gate and the model. */
 KL_MUST_USE kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *starts,
                                   int n_starts, const kl_admit_opts *o, kl_error *e);
 
