@@ -7,14 +7,15 @@ What is taken for which instance says bench/experiments/flaggems.yaml.  $KLINEAG
 is imported by the baseline of --jit alone; no text of it leaves FOLDER, which is not for a repository.  --prepare takes each kernel out into
 FOLDER/KERNEL.py, completed by its recipe, with its autotuner's configurations beside it; where they are there already, the
 package is not needed.  Every configuration gets a quick verdict at the first instance of its kind, the NARROW fastest of them
-at the instances that are `like` it, and the fastest of each instance a full verdict beside PyTorch, at last beside all
-baselines.  With --jit that one is also judged beside FlagGems' own function, its tuner held to the same configuration (flaggems_baseline.py),
+at the instances that are `like` it, in a file of several kernels the fastest of each together, and the fastest of each instance
+a full verdict beside PyTorch, at last beside all baselines.  With --jit that one is also judged beside FlagGems' own function, its tuner held to the same configuration (flaggems_baseline.py),
 and beside Triton's JIT of the extracted file (jit_baseline.py).  Verdicts are kept as FOLDER/verdicts/*.json.  With --spool
 the work goes to another host: exit status 11 says that verdicts are missing; run the worker there, then this again.  With
 --work the worker is started here and waited for; --seconds ends what is not done by then, and the rows say so.  --check
 compiles each kernel for each instance and judges nothing.  --known FILE takes what was the fastest from an earlier result, and no
 configuration is tried.  Prints one JSON object.  SPDX-License-Identifier: Apache-2.0"""
 import argparse
+import ast
 import concurrent.futures
 import json
 import os
@@ -37,7 +38,7 @@ PENDING = 11
 NARROW = 12
 STOCK = 16
 # Of --seconds, when a part of the work has to be done.
-SHARES = {"sweep": 0.45, "like": 0.65, "full": 0.78, "jit": 0.95, "again": 0.97, "all": 1.0}
+SHARES = {"sweep": 0.45, "like": 0.65, "joined": 0.68, "full": 0.78, "jit": 0.95, "again": 0.97, "all": 1.0}
 OPTIONS = {"num_warps": "WARPS", "num_stages": "STAGES"}
 HEAD = r"(?m)^#(!| ) +(buffer|launch|let|require|tensormap) .*\n"
 # Run by $KLINEAGE_PYTHON, where the package is.
@@ -81,33 +82,79 @@ def completed(text, recipe):
     return "\n\n".join([text, *([appended] if isinstance(appended, str) else appended)])
 
 
+def parts_of(recipe):
+    """What is taken out, by what its params begin with: nothing where it is one kernel."""
+    parts = recipe["extract"]
+    return {f"{part}_": what for part, what in parts.items()} if isinstance(parts, dict) else {"": parts}
+
+
+def together(texts):
+    """Extracted files, by what their params begin with, as one file: a function that several of them have stands there once."""
+    params = [line for prefix, text in texts.items() for line in re.sub(r"(?m)^#! param ", f"#! param {prefix}", text).splitlines() if line.startswith("#! param ")]
+    pieces = [piece.strip("\n") for text in texts.values() for piece in re.sub(r"(?m)^#! .*\n", "", text).split("\n\n\n")]
+    text = "\n".join(["#! surface triton", *params, "\n\n\n".join(dict.fromkeys(pieces)), ""])
+    known = {}
+    for node in ast.parse(text).body:
+        for name in [target.id for target in node.targets] if isinstance(node, ast.Assign) else [getattr(node, "name", None)]:    # imports have none
+            if name and known.setdefault(name, ast.dump(node)) != ast.dump(node):
+                raise ValueError(f"two kernels mean something else by {name!r}")
+    return text
+
+
 def made(options, name, recipe):
-    path = options.folder / f"{name}.py"
-    done = run(options, "kernel", "extract", recipe["extract"], "--task", recipe["task"], "--arch", options.arch, "--out", path)
-    if done.returncode:
-        sys.exit(f"{name}: {done.stderr}")
-    path.write_text(completed(path.read_text(), recipe))
+    path, texts = options.folder / f"{name}.py", {}
+    for prefix, what in parts_of(recipe).items():
+        done = run(options, "kernel", "extract", what, "--task", recipe["task"], "--arch", options.arch, "--out", path)
+        if done.returncode:
+            sys.exit(f"{name}: {done.stderr}")
+        texts[prefix] = path.read_text()
+    path.write_text(completed(together(texts) if len(texts) > 1 else path.read_text(), recipe))
     return path
-
-
-def configurations(options, recipe, path):
-    """What the package's autotuner would try, or the recipe, as options of the gate; one empty one where neither says."""
-    if "configurations" in recipe:
-        return [[word for name in config for word in ("--param", f"{name}={config[name]}")] for config in recipe["configurations"]]
-    done = subprocess.run([os.environ.get("KLINEAGE_PYTHON", "python3"), "-B", "-c", CONFIGURATIONS, EXTRACT, recipe["extract"], re.sub(r"\D", "", options.arch)],
-                          capture_output=True, text=True, check=True)
-    declared = set(re.findall(r"(?m)^#! param (\w+)", path.read_text()))
-    found = []
-    for config in json.loads(done.stdout):
-        values = {OPTIONS.get(name, name): int(value) for name, value in config.items() if isinstance(value, int)}
-        words = [word for name in sorted(declared & set(values)) for word in ("--param", f"{name}={values[name]}")]
-        if words not in found:
-            found.append(words)
-    return found or [[]]
 
 
 def params_of(words):
     return {name: int(value) for name, _, value in (word.partition("=") for word in words[1::2])}
+
+
+def words_of(params):
+    return [word for name, value in params.items() for word in ("--param", f"{name}={value}")]
+
+
+def tuner_of(options, what, prefix, declared):
+    """What the package's autotuner would try of one kernel, as params of the file."""
+    done = subprocess.run([os.environ.get("KLINEAGE_PYTHON", "python3"), "-B", "-c", CONFIGURATIONS, EXTRACT, what, re.sub(r"\D", "", options.arch)],
+                          capture_output=True, text=True, check=True)
+    for config in json.loads(done.stdout):
+        values = {prefix + OPTIONS.get(name, name): int(value) for name, value in config.items() if isinstance(value, int)}
+        yield {name: values[name] for name in sorted(declared & set(values))}
+
+
+def configurations(options, recipe, path):
+    """What the package's autotuners would try, or the recipe, as options of the gate; one empty one where neither says.  Of several
+    kernels one at a time is tried, the others at their first: `joined` puts together what is the fastest of each."""
+    if "configurations" in recipe:
+        return [words_of(config) for config in recipe["configurations"]]
+    declared = set(re.findall(r"(?m)^#! param (\w+)", path.read_text()))
+    tuners = [list(tuner_of(options, what, prefix, declared)) for prefix, what in parts_of(recipe).items()]
+    first = {name: value for tuner in tuners for name, value in (tuner or [{}])[0].items()}
+    found = []
+    for config in [config for tuner in tuners for config in tuner]:
+        if words_of(first | config) not in found:
+            found.append(words_of(first | config))
+    return found or [[]]
+
+
+def joined(first, ranked):
+    """Of configurations that differ from the first in the params of one kernel, the fastest first: of each kernel the fastest."""
+    params, known = params_of(first), set()
+    for words in ranked:
+        changed = {name: value for name, value in params_of(words).items() if value != params_of(first)[name]}
+        kernels = {name.partition("_")[0] for name in changed}
+        if not changed:
+            break
+        params |= {} if kernels & known else changed
+        known |= kernels
+    return words_of(params)
 
 
 def prepared(options, recipes, names):
@@ -218,10 +265,12 @@ def sweep(options, part, instances, choices, files, rows):
     asked = [(i, *choices[i["name"]][k]) for k in range(max(map(len, choices.values()), default=0)) for i in instances if k < len(choices[i["name"]])]
     verdicts = judge_all(options, part, [(i["task"], i["workload"], files[name][0], *words, "--quick", "--baseline", "none") for i, name, words in asked])
     for i in instances:
+        row = rows[i["name"]]
         mine = [(verdict, name, words) for verdict, (of, name, words) in zip(verdicts, asked) if of is i]
-        timed = sorted((verdict["time"]["median_ns"], name, words) for verdict, name, words in mine if verdict and verdict["time"])
-        not_timed = sorted({f"{verdict['outcome']}: {verdict['why']}"[:200] for verdict, _, _ in mine if verdict and not verdict["time"]})
-        rows[i["name"]] |= {"tried": len(mine), "missing": sum(verdict is None for verdict, _, _ in mine), "timed": len(timed), "not_timed": not_timed, "ranked": timed}
+        timed = sorted(row.get("ranked", []) + [(verdict["time"]["median_ns"], name, words) for verdict, name, words in mine if verdict and verdict["time"]])
+        not_timed = sorted({f"{verdict['outcome']}: {verdict['why']}"[:200] for verdict, _, _ in mine if verdict and not verdict["time"]} | set(row.get("not_timed", [])))
+        row |= {"tried": row.get("tried", 0) + len(mine), "missing": row.get("missing", 0) + sum(verdict is None for verdict, _, _ in mine),
+                "timed": len(timed), "not_timed": not_timed, "ranked": timed}
 
 
 def keep(options, instance, kind, verdict):
@@ -312,13 +361,23 @@ def known_parts(options, recipes, instances, files):
     return result(options, recipes, rows), any(row["missing"] for row in rows.values())
 
 
+def joined_of(recipes, instance, files, rows):
+    """For each kernel of an instance that was taken out of several, the fastest of each together, where that was not tried yet."""
+    for name in instance["kernels"]:
+        mine = [words for _, of, words in rows[instance["name"]]["ranked"] if of == name]
+        if mine and len(parts_of(recipes["kernels"][name])) > 1:
+            words = joined(files[name][1][0], mine)
+            yield from [(name, words)] if words not in mine else []
+
+
 def all_parts(options, recipes, instances, files):
     """A part needs all verdicts of the part before it, or what there is of them where its time is over."""
     rows = {i["name"]: {"name": i["name"], "task": i["task"], "workload": i["workload"]} for i in instances}
     elsewhere = options.spool and not options.work
     first, like = ([i for i in instances if (i.get("like") in rows) is narrow] for narrow in (False, True))
     parts = [("sweep", first, lambda i: [(name, words) for name in i["kernels"] for words in files[name][1] if worth(recipes["kernels"][name], words)]),
-             ("like", like, lambda i: [(name, words) for _, name, words in rows[i["like"]]["ranked"][:NARROW]])]
+             ("like", like, lambda i: [(name, words) for _, name, words in rows[i["like"]]["ranked"][:NARROW]]),
+             ("joined", instances, lambda i: list(joined_of(recipes, i, files, rows)))]
     for part, mine, choices in parts:
         sweep(options, part, mine, {i["name"]: choices(i) for i in mine}, files, rows)
         text = result(options, recipes, rows)
