@@ -226,6 +226,9 @@ void kl_card_uplift(kl_uplift *out, const kl_card *c, kl_control over);
 bool kl_uplift_pays(const kl_uplift *u);
 /* Surely neither. */
 bool kl_uplift_futile(const kl_uplift *u);
+/* Would it pay if each of `more` further pairs were as good as the best so far? true without any.
+ */
+bool kl_card_uplift_in_reach(const kl_card *c, kl_control over, int more);
 kl_str kl_uplift_text(kl_arena *a, const kl_uplift *u, kl_control over);
 /* The card that is least like `c` and about as long: another action, where there is one on another
  * surface; NULL: there is none. */

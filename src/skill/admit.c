@@ -40,6 +40,7 @@ typedef struct {
     kl_str placebo_text; /* of the same length; empty without a placebo */
     double reach;
     int pair;          /* that is tried now */
+    int left;          /* pairs that this run may still try */
     bool was_admitted; /* and is as it was then */
     bool ended;        /* a recording has no further answer */
 } admit_ctx;
@@ -392,6 +393,20 @@ static bool controls_all(const admit_ctx *m, bool (*is)(const kl_uplift *), bool
     return any;
 }
 
+/* Money for more pairs would be spent for nothing: over one control it could not pay at the end
+ * even if they all were as good as the best.  Intervals hold at every look, so ending here admits
+ * nothing that would not be. */
+static bool out_of_reach(const admit_ctx *m) {
+    bool any = false;
+    for (int over = 0; over < (m->opts.placebo ? 2 : 1); over++) {
+        kl_uplift u;
+        kl_card_uplift(&u, m->card, (kl_control)over);
+        any |=
+            u.pairs >= LEAST_PAIRS && !kl_card_uplift_in_reach(m->card, (kl_control)over, m->left);
+    }
+    return any;
+}
+
 /* On two starts, one of them of other work. */
 static bool did_what_it_promises(const kl_card *c) {
     const kl_trial_record *first = NULL;
@@ -464,11 +479,14 @@ static void admit_conclude(admit_ctx *m, const candidate *all, int n, int undeci
         return;
     }
     if (m->ended) return leave_open(m, "the recording has no further answer");
-    if (undecided && !futile)
+    if (futile) return admit_refuse(m, KL_S("it adds nothing"));
+    if (m->left && out_of_reach(m))
+        return admit_refuse(m,
+                            KL_S("no uplift was shown, nor was one in reach of the trials left"));
+    if (undecided)
         return leave_open(
             m, kl_arena_printf(m->arena, "%d of its trials could not be measured", undecided).ptr);
-    admit_refuse(m, futile ? KL_S("it adds nothing")
-                           : KL_S("no uplift was shown within the trials that it had"));
+    admit_refuse(m, KL_S("no uplift was shown within the trials that it had"));
 }
 
 /* ---- before anybody is asked ------------------------------------------------------------- */
@@ -497,7 +515,7 @@ static bool has_two_kinds(const candidate *x, int n) {
 /* ---- all of it --------------------------------------------------------------------------- */
 
 static bool enough(const admit_ctx *m) {
-    return m->ended || adds(m) || controls_all(m, kl_uplift_futile, false);
+    return m->ended || adds(m) || controls_all(m, kl_uplift_futile, false) || out_of_reach(m);
 }
 
 /* While pairs are too few to say anything, the next does not wait for those before it. */
@@ -515,6 +533,7 @@ static kl_err try_pairs(admit_ctx *m, candidate *x, int n, int *undecided, kl_er
         if (err && err != KL_PENDING) return err;
         waiting += err != KL_OK;
         tried += !err && what != NO_TRIAL;
+        m->left = m->opts.trials - tried;
         *undecided += !err && what == UNDECIDED;
     }
     return waiting ? KL_PENDING : KL_OK;
@@ -556,6 +575,7 @@ kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *
                    .track = t,
                    .arena = kl_track_arena(t),
                    .opts = opts,
+                   .left = opts.trials,
                    .was_admitted = c->status == KL_CARD_ADMITTED && !c->edited,
                    .reach = exp(opts.reproduce * log(fmax(c->expected_gain, 1)))};
     if (c->status == KL_CARD_RETIRED)

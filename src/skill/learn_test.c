@@ -402,6 +402,37 @@ static void test_skill_admit__as_good_for_less_money_is_an_uplift(void **state) 
     assert_true(kl_uplift_futile(&u));
 }
 
+/* A pair with the card, and without it: so much faster. */
+static void add_pair_to(kl_card *c, kl_arena *a, int pair, double with, double without) {
+    kl_trial_record r = {.kind = KL_S("admit"),
+                         .pair = pair,
+                         .outcome = KL_S("pass"),
+                         .gain = with,
+                         .low = with,
+                         .high = with,
+                         .spent_microusd = 2000};
+    *KL_PUSH(a, c->trials, c->n_trials) = r;
+    r.kind = kl_str_of(kl_control_name(KL_OVER_NONE));
+    r.gain = r.low = r.high = without;
+    r.spent_microusd = 1000;
+    *KL_PUSH(a, c->controls, c->n_controls) = r;
+}
+
+/* Three pairs that won hold out for a fourth; one that lost among them is too many for six. */
+static void test_skill_admit__an_uplift_out_of_reach(void **state) {
+    sample *s = *state;
+    kl_card won = {0}, lost = {0};
+    assert_true(kl_card_uplift_in_reach(&won, KL_OVER_NONE, 0));
+    for (int pair = 1; pair <= 3; pair++) {
+        add_pair_to(&won, s->arena, pair, 2 + 0.4 * pair, 2);
+        add_pair_to(&lost, s->arena, pair, pair == 2 ? 1.5 : 4, 2);
+    }
+    assert_false(kl_card_uplift_in_reach(&won, KL_OVER_NONE, 0));
+    assert_true(kl_card_uplift_in_reach(&won, KL_OVER_NONE, 3));
+    assert_false(kl_card_uplift_in_reach(&lost, KL_OVER_NONE, 3));
+    assert_true(kl_card_uplift_in_reach(&lost, KL_OVER_NONE, 60));
+}
+
 /* ---- what could not be measured is no pair ----------------------------------------------- */
 
 static void test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open(void **state) {
@@ -476,6 +507,7 @@ int main(void) {
         CASE(test_skill_admit__pairs_of_other_runs_count_and_its_own_once),
         CASE(test_skill_admit__a_card_without_uplift_is_retired),
         CASE(test_skill_admit__as_good_for_less_money_is_an_uplift),
+        CASE(test_skill_admit__an_uplift_out_of_reach),
         CASE(test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open),
         CASE(test_skill_admit__a_gain_within_the_noise_leaves_the_card_open),
         CASE(test_skill_admit__an_admitted_card_stays_so_when_nothing_was_decided),

@@ -48,8 +48,28 @@ static kl_difference difference_of(const kli_sequence *s) {
     return (kl_difference){s->mean, b.low, b.high};
 }
 
-void kl_card_uplift(kl_uplift *out, const kl_card *c, kl_control over) {
-    kli_sequence success = {0}, gain = {0}, dollars = {0};
+typedef struct {
+    kli_sequence success, gain, dollars;
+    double best_gain, best_dollars; /* of any pair */
+} sums;
+
+static void add_pair(sums *s, double success, double gain, double dollars) {
+    const bool first = s->gain.n == 0;
+    kli_sequence_add(&s->success, success);
+    kli_sequence_add(&s->gain, gain);
+    kli_sequence_add(&s->dollars, dollars);
+    s->best_gain = first ? gain : fmax(s->best_gain, gain);
+    s->best_dollars = first ? dollars : fmin(s->best_dollars, dollars);
+}
+
+static void take_differences(kl_uplift *u, const sums *s) {
+    u->success = difference_of(&s->success);
+    u->log_gain = difference_of(&s->gain);
+    u->dollars = difference_of(&s->dollars);
+}
+
+static sums uplift_sums(kl_uplift *out, const kl_card *c, kl_control over) {
+    sums s = {0};
     *out = (kl_uplift){0};
     for (int i = 0; i < c->n_trials; i++) {
         const kl_trial_record *r = &c->trials[i];
@@ -59,14 +79,24 @@ void kl_card_uplift(kl_uplift *out, const kl_card *c, kl_control over) {
         out->pairs++;
         out->starts += !again;
         out->foreign += !again && r->foreign;
-        kli_sequence_add(&success, (double)r->accepted - x->accepted);
-        kli_sequence_add(&gain, uplift_log_gain(r) - uplift_log_gain(x));
-        kli_sequence_add(&dollars, (double)(r->spent_microusd - x->spent_microusd) / 1e6);
+        add_pair(&s, (double)r->accepted - x->accepted, uplift_log_gain(r) - uplift_log_gain(x),
+                 (double)(r->spent_microusd - x->spent_microusd) / 1e6);
     }
-    out->success = difference_of(&success);
-    out->log_gain = difference_of(&gain);
-    out->dollars = difference_of(&dollars);
     KL_ASSERT(out->foreign <= out->starts && out->starts <= out->pairs);
+    return s;
+}
+
+void kl_card_uplift(kl_uplift *out, const kl_card *c, kl_control over) {
+    const sums s = uplift_sums(out, c, over);
+    take_differences(out, &s);
+}
+
+bool kl_card_uplift_in_reach(const kl_card *c, kl_control over, int more) {
+    kl_uplift u;
+    sums s = uplift_sums(&u, c, over);
+    for (int i = 0; u.pairs && i < more; i++) add_pair(&s, 1, s.best_gain, s.best_dollars);
+    take_differences(&u, &s);
+    return !u.pairs || kl_uplift_pays(&u);
 }
 
 bool kl_uplift_pays(const kl_uplift *u) {
