@@ -37,7 +37,9 @@ static kl_str why_not_grouped(kl_arena *a, const kl_edge *e) {
     return KL_S("never derived forward");
 }
 
+/* Reaching the goal is not enough where controls reached it too. */
 static kl_str standing(kl_arena *a, const kl_card *c) {
+    const char *beside = c->n_controls ? ", none the better for it" : "";
     int held_out = 0, accepted = 0;
     for (int i = 0; i < c->n_trials; i++) {
         held_out += c->trials[i].held_out;
@@ -46,8 +48,8 @@ static kl_str standing(kl_arena *a, const kl_card *c) {
     if (c->status != KL_CARD_REJECTED && c->status != KL_CARD_RETIRED)
         return KL_S("its card is a candidate that was not admitted yet");
     const char *word = c->status == KL_CARD_REJECTED ? "rejected" : "retired";
-    return held_out ? kl_arena_printf(a, "its card was %s, %d of %d held-out trials accepted", word,
-                                      accepted, held_out)
+    return held_out ? kl_arena_printf(a, "its card was %s, %d of %d held-out trials accepted%s",
+                                      word, accepted, held_out, beside)
                     : kl_arena_printf(a, "its card was %s, no held-out start fits it", word);
 }
 

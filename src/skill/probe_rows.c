@@ -75,10 +75,13 @@ const kl_verdict *kl_kept_verdict_of(const kl_kept_verdicts *k, kl_str kernel) {
 
 /* ---- states ------------------------------------------------------------------------------ */
 
+/* In order of names, which is how traits are kept; both end with a zero. */
 static void add_fact(kl_traits *t, kl_str name, double value) {
     if (!isfinite(value)) return;
     KL_ASSERT(t->n < (int)KL_COUNT(t->at)); /* asserted below: each has room */
-    t->at[t->n++] = (kl_feature){name, value};
+    int at = t->n++;
+    for (; at > 0 && strcmp(t->at[at - 1].name.ptr, name.ptr) > 0; at--) t->at[at] = t->at[at - 1];
+    t->at[at] = (kl_feature){name, value};
 }
 _Static_assert((int)KL_FACT_COUNT + (int)KL_GAIN_FEATURES <= (int)KL_COUNT(((kl_traits *)0)->at),
                "room for every fact and feature");
