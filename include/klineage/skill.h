@@ -51,6 +51,8 @@ void kl_card_render(const kl_card *c, kl_buf *skill_md, kl_buf *evidence_json);
 KL_MUST_USE kl_err kl_card_load(kl_card **out, kl_arena *a, const char *folder, kl_error *e);
 /* The card as a prompt holds it: all nine fields, carrier verbatim, stable bytes. */
 kl_str kl_card_prompt(kl_arena *a, const kl_card *c);
+/* The same without scope and verification: what no trial changes. */
+kl_str kl_card_lesson(kl_arena *a, const kl_card *c);
 /* Cards of the authors' release, both generations (a JSON with skill_id, intent, ...; a SKILL.md
  * with YAML skill_id): status lifted. */
 KL_MUST_USE kl_err kl_card_import(kl_card **out, kl_arena *a, const char *path, kl_error *e);

@@ -186,22 +186,22 @@ static int admit_choose(admit_ctx *m, candidate **out, const kl_start *starts, i
     "language; the carrier is a sketch to imitate, not text to paste. Name it in `CARD:`. Where "  \
     "it does not apply here, leave it and use what you know.\n\n"
 
-static size_t length_of(kl_arena *a, const kl_card *c) { return kl_card_prompt(a, c).len; }
-
 static bool shares_surface(const kl_card *x, const kl_card *y) {
     for (int i = 0; i < x->verified.surfaces.n; i++)
         if (kli_names_have(&y->verified.surfaces, x->verified.surfaces.at[i])) return true;
     return false;
 }
 
+/* By what no trial changes: the same while its run decides on other cards. */
 const kl_card *kl_card_placebo(const kl_library *l, kl_arena *a, const kl_card *c) {
     const kl_card *best = NULL;
     double least = INFINITY;
-    const double length = (double)length_of(a, c);
+    const double length = (double)kl_card_prompt(a, c).len;
     for (int i = 0; i < l->n_cards; i++) {
         const kl_card *x = &l->cards[i];
         if (kl_str_eq(x->action, c->action)) continue;
-        const double apart = fabs((double)length_of(a, x) - length) / length + shares_surface(x, c);
+        const double longer = (double)kl_card_lesson(a, x).len - length;
+        const double apart = fabs(longer) / length + shares_surface(x, c);
         if (apart < least) least = apart, best = x;
     }
     return best;
@@ -586,7 +586,7 @@ kl_err kl_skill_admit(kl_card *c, kl_track *t, const char *dir, const kl_start *
     m.pair = last_pair(c);
     m.card_text = kl_card_prompt(m.arena, c);
     if (opts.placebo)
-        m.placebo_text = kli_text_cut(kl_card_prompt(m.arena, opts.placebo), m.card_text.len);
+        m.placebo_text = kli_text_cut(kl_card_lesson(m.arena, opts.placebo), m.card_text.len);
     kl_err err = try_all(&m, starts, n_starts, e);
     if (err)
         return err; /* the card on disk is as it was; the trials that were paid for are in the

@@ -88,7 +88,7 @@ static void trial_line(kl_buf *out, const kl_trial_record *r) {
     kl_buf_printf(out, " `%.12s`\n", r->receipt.len ? r->receipt.ptr : "no verdict");
 }
 
-static void sections(kl_buf *out, kl_arena *a, const kl_card *c) {
+static void lesson(kl_buf *out, const kl_card *c) {
     card_section(out, "Intent", c->intent);
     card_section(out, "Anchor", c->anchor);
     card_section(out, "Carrier", c->carrier);
@@ -98,6 +98,10 @@ static void sections(kl_buf *out, kl_arena *a, const kl_card *c) {
                   KL_STR_ARG(c->required), KL_STR_ARG(c->provides), KL_STR_ARG(c->conflicts));
     card_section(out, "Effect", c->effect);
     card_section(out, "Risks", c->risks);
+}
+
+static void sections(kl_buf *out, kl_arena *a, const kl_card *c) {
+    lesson(out, c);
     kl_buf_add(out, KL_S("\n## Scope\n\n"));
     scope_sentence(out, a, "verified", &c->verified);
     scope_sentence(out, a, "declared", &c->declared);
@@ -121,11 +125,23 @@ void kl_card_render(const kl_card *c, kl_buf *skill_md, kl_buf *evidence_json) {
 
 /* ---- as part of a prompt ----------------------------------------------------------------- */
 
+static void open_card(kl_buf *out, const kl_card *c) {
+    kl_buf_printf(out, "<card name=\"%.*s\" action=\"%.*s\" expected_gain=\"%.3g\">\n",
+                  KL_STR_ARG(c->name), KL_STR_ARG(c->action), c->expected_gain);
+}
+
 kl_str kl_card_prompt(kl_arena *a, const kl_card *c) {
     kl_buf b = {0};
-    kl_buf_printf(&b, "<card name=\"%.*s\" action=\"%.*s\" expected_gain=\"%.3g\">\n",
-                  KL_STR_ARG(c->name), KL_STR_ARG(c->action), c->expected_gain);
+    open_card(&b, c);
     sections(&b, a, c);
+    kl_buf_add(&b, KL_S("</card>\n"));
+    return kli_buf_keep(&b, a);
+}
+
+kl_str kl_card_lesson(kl_arena *a, const kl_card *c) {
+    kl_buf b = {0};
+    open_card(&b, c);
+    lesson(&b, c);
     kl_buf_add(&b, KL_S("</card>\n"));
     return kli_buf_keep(&b, a);
 }

@@ -433,6 +433,21 @@ static void test_skill_admit__an_uplift_out_of_reach(void **state) {
     assert_true(kl_card_uplift_in_reach(&lost, KL_OVER_NONE, 60));
 }
 
+/* What the run finds out of the placebo's own card changes no question that was asked. */
+static void test_skill_admit__a_placebo_stays_as_it_was(void **state) {
+    sample *s = *state;
+    kl_card c = lifted(s), cards[2] = {c, c};
+    const kl_library l = {.cards = cards, .n_cards = 2};
+    cards[0].action = cards[1].action = KL_S("prefetch");
+    cards[1].intent = kl_arena_printf(s->arena, "%.*s %0*d", KL_STR_ARG(c.intent), 900, 0);
+    const kl_str before = kl_card_lesson(s->arena, &cards[0]);
+    assert_ptr_equal(kl_card_placebo(&l, s->arena, &c), &cards[0]);
+    for (int pair = 1; pair <= 12; pair++) add_pair_to(&cards[0], s->arena, pair, 2, 2);
+    assert_true(kl_card_prompt(s->arena, &cards[0]).len > before.len + 600);
+    assert_true(kl_str_eq(kl_card_lesson(s->arena, &cards[0]), before));
+    assert_ptr_equal(kl_card_placebo(&l, s->arena, &c), &cards[0]);
+}
+
 /* ---- what could not be measured is no pair ----------------------------------------------- */
 
 static void test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open(void **state) {
@@ -508,6 +523,7 @@ int main(void) {
         CASE(test_skill_admit__a_card_without_uplift_is_retired),
         CASE(test_skill_admit__as_good_for_less_money_is_an_uplift),
         CASE(test_skill_admit__an_uplift_out_of_reach),
+        CASE(test_skill_admit__a_placebo_stays_as_it_was),
         CASE(test_skill_admit__a_time_that_does_not_settle_leaves_the_card_open),
         CASE(test_skill_admit__a_gain_within_the_noise_leaves_the_card_open),
         CASE(test_skill_admit__an_admitted_card_stays_so_when_nothing_was_decided),
