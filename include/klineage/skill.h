@@ -485,10 +485,12 @@ typedef struct {
     double worth; /* how much is to be learned of what is how often met */
 } kl_probe_cell;
 /* Cards on starts of their surface on which they were neither born nor tried, most worth first; the
- * array lives in the arena and borrows cards and starts.  `model` NULL: none. */
+ * array lives in the arena and borrows cards and starts.  `model` NULL: none.  `across` NULL: no
+ * more; a library: also as ideas on starts of another surface, where their contract does not refuse
+ * and no card of the library that is of that surface and not rejected has their action. */
 int kl_probe_plan(kl_probe_cell **out, kl_arena *a, const kl_card *const *cards, int n_cards,
                   const kl_start *starts, int n_starts, const kl_probes *known,
-                  const kl_gain_model *model);
+                  const kl_gain_model *model, const kl_library *across);
 
 KL_API_END
 #endif

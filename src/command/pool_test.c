@@ -202,6 +202,31 @@ static void test_probe_plan__only_what_was_chosen(void **state) {
     assert_true(count_of("cells") > 0);
 }
 
+/* An idea goes to another surface when that is asked for, where its contract does not refuse it and
+ * nothing of that surface has its action. */
+static void test_probe_plan__across_surfaces_where_asked(void **state) {
+    (void)state;
+    plan_with(KL_OPTION_CARDS, "radix-select-cuda,fma-simd-c,tma-load-cuda");
+    with(KL_OPTION_STATES, "naive");
+    with(KL_OPTION_SURFACE, "triton");
+    assert_ok(ASK(PROBE, NULL));
+    assert_int_equal(count_of("cells"), 0);
+    plan_with(KL_OPTION_CARDS, "radix-select-cuda,fma-simd-c,tma-load-cuda,tile-larger-triton");
+    with(KL_OPTION_STATES, "naive");
+    with(KL_OPTION_SURFACE, "triton");
+    with(KL_OPTION_ACROSS, "");
+    assert_ok(ASK(PROBE, NULL));
+    int selects = 0;
+    for (size_t i = 0; i < count_of("cells"); i++) {
+        const kl_str card = said(row_of("cells", i), "card"), fit = said(row_of("cells", i), "fit");
+        if (!kl_str_eq(card, KL_S("radix-select-cuda"))) continue;
+        assert_str(said(row_of("cells", i), "state"), "topk/naive.triton.py");
+        assert_str(fit, "unknown");
+        selects++;
+    }
+    assert_int_equal(selects, 1);
+}
+
 #define THEIRS(id, carrier)                                                                        \
     "{\"skill_id\": \"" id "\", \"intent\": \"select by digits\", \"carrier\": \"" carrier "\", "  \
     "\"scope\": {\"cases\": [\"topk\"], \"languages\": [\"cuda\"]}}"
@@ -268,6 +293,7 @@ int main(void) {
         TEST(test_probe_import__cards_of_another_library_keep_their_action),
         TEST(test_probe_plan__the_budget_bounds_the_cells),
         TEST(test_probe_plan__only_what_was_chosen),
+        TEST(test_probe_plan__across_surfaces_where_asked),
         TEST(test_probe_plan__imported_cards_are_candidates),
         TEST(test_probe_plan__refuses_what_is_not_there),
     };

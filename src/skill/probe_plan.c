@@ -6,6 +6,8 @@
  * The variance is the gain model's, of a gain that fails with 1 - p; without a model all cells are
  * alike.  A card that fits is met; one that its contract refuses is met when the contract errs: a
  * few of those are worth a try as well.  Kernels of one task with the same features are one cell.
+ * A card of another surface is an idea: where that is asked for it is tried, unless its contract
+ * refuses or a card of the kernel's own surface has its action.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "skill_impl.h"
 #include <math.h>
@@ -27,6 +29,7 @@ typedef struct {
     kl_arena *arena;
     const kl_probes *known;
     const kl_gain_model *model;
+    const kl_library *across; /* NULL: each card on its own surface */
     kl_probe_cell *cells;
     int n;
 } probe_plan;
@@ -75,20 +78,18 @@ static double variance_of_outcome(const kl_expectation *x) {
     return x->p * x->deviation * x->deviation + x->p * (1 - x->p) * x->log_gain * x->log_gain;
 }
 
-static kl_fit plan_fit(const probe_plan *p, const kl_card *c, const plan_state *s) {
-    kl_str why;
-    const kl_target t = {.case_name = s->start->task->case_name,
-                         .surface = kl_str_of(s->start->surface->name),
-                         .dtype = kl_str_of(kl_dtype_name(s->start->workload->dtypes[0])),
-                         .traits = &s->facts->traits,
-                         .facts = s->facts};
-    return kli_card_fits(c, &t, p->arena, &why);
+static kl_target target_of(const plan_state *s) {
+    return (kl_target){.case_name = s->start->task->case_name,
+                       .surface = kl_str_of(s->start->surface->name),
+                       .dtype = kl_str_of(kl_dtype_name(s->start->workload->dtypes[0])),
+                       .traits = &s->facts->traits,
+                       .facts = s->facts};
 }
 
-static void add_cell(probe_plan *p, const kl_card *c, const plan_state *s) {
+static void add_cell(probe_plan *p, const kl_card *c, const plan_state *s, kl_fit fit) {
     kl_probe_cell cell = {.card = c,
                           .start = s->start,
-                          .fit = plan_fit(p, c, s),
+                          .fit = fit,
                           .rows = rows_at(p, c, s->start->task->name),
                           .expected = {.p = 0.5, .log_gain = 1, .deviation = 1}};
     if (p->model) kl_gain_expect(&cell.expected, p->model, c->action, s->features);
@@ -100,9 +101,29 @@ static void add_cell(probe_plan *p, const kl_card *c, const plan_state *s) {
     *KL_PUSH(p->arena, p->cells, p->n) = cell;
 }
 
-static bool of_surface(const kl_card *c, const plan_state *s) {
+static bool of_surface(const kl_card *c, kl_str surface) {
     const kl_names *n = c->verified.surfaces.n ? &c->verified.surfaces : &c->declared.surfaces;
-    return kli_names_have(n, kl_str_of(s->start->surface->name));
+    return kli_names_have(n, surface);
+}
+
+static bool is_covered(const kl_library *l, kl_str action, kl_str surface) {
+    for (int i = 0; i < l->n_cards; i++)
+        if (l->cards[i].status != KL_CARD_REJECTED && kl_str_eq(l->cards[i].action, action) &&
+            of_surface(&l->cards[i], surface))
+            return true;
+    return false;
+}
+
+static void consider_cell(probe_plan *p, const kl_card *c, const plan_state *s) {
+    kl_str why;
+    const kl_target t = target_of(s);
+    const bool ours = of_surface(c, t.surface);
+    if (!ours && (!p->across || is_covered(p->across, c->action, t.surface))) return;
+    if (was_probed(p, c, s)) return;
+    /* what an idea's carrier needs is not asked of another surface */
+    const kl_fit fit = ours ? kli_card_fits(c, &t, p->arena, &why)
+                            : kli_contract_fits(c, &t, p->arena, &why);
+    if (ours || fit != KL_FIT_VIOLATED) add_cell(p, c, s, fit);
 }
 
 static int most_worth_first(const void *x, const void *y) {
@@ -125,14 +146,12 @@ static int distinct_states(plan_state *out, kl_arena *a, const kl_start *starts,
 
 int kl_probe_plan(kl_probe_cell **out, kl_arena *a, const kl_card *const *cards, int n_cards,
                   const kl_start *starts, int n_starts, const kl_probes *known,
-                  const kl_gain_model *model) {
-    probe_plan p = {.arena = a, .known = known, .model = model};
+                  const kl_gain_model *model, const kl_library *across) {
+    probe_plan p = {.arena = a, .known = known, .model = model, .across = across};
     plan_state *states = KL_ARRAY(a, plan_state, n_starts + 1);
     const int n = distinct_states(states, a, starts, n_starts);
     for (int i = 0; i < n_cards; i++)
-        for (int k = 0; k < n; k++)
-            if (of_surface(cards[i], &states[k]) && !was_probed(&p, cards[i], &states[k]))
-                add_cell(&p, cards[i], &states[k]);
+        for (int k = 0; k < n; k++) consider_cell(&p, cards[i], &states[k]);
     if (p.n) qsort(p.cells, (size_t)p.n, sizeof *p.cells, most_worth_first);
     *out = p.cells;
     return p.n;
