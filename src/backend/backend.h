@@ -69,6 +69,9 @@ struct kl_compile_job {
 
 /* May shapes of `k` need artefacts of their own?  Then it is compiled for each. */
 bool kli_compile_depends_on_shape(const kl_kernel *k);
+/* Is its code for `x` the one for `y`?  False where that cannot be said. */
+bool kli_compile_is_same(kl_arena *a, const kl_device *d, const kl_kernel *k, const kl_task *t,
+                         const kl_workload *x, const kl_workload *y);
 /* Compile `k` for `w` on `d`, in a sandbox, cached by content (source, flags, defines, compiler
  * version, device arch).  A refusal by the compiler is KL_OK with ok=false.  Plugins (a .c that is
  * not a kernel) and scripts of trusted baselines too. Errors: KL_ENODEV (no compiler),

@@ -397,15 +397,30 @@ static kl_err compile_specialize(kl_compile_job *job, const kl_task *t, const kl
     return err;
 }
 
+static kl_err job_for(kl_compile_job *job, kl_arena *a, const kl_device *d, const kl_kernel *k,
+                      const kl_task *t, const kl_workload *w, kl_error *e) {
+    *job = (kl_compile_job){
+        .arena = a, .device = d, .kernel = k, .defines = kli_kernel_defines(a, k, t, w)};
+    return compile_specialize(job, t, w, e);
+}
+
+bool kli_compile_is_same(kl_arena *a, const kl_device *d, const kl_kernel *k, const kl_task *t,
+                         const kl_workload *x, const kl_workload *y) {
+    kl_compile_job one, other;
+    return !job_for(&one, a, d, k, t, x, kl_ignored()) &&
+           !job_for(&other, a, d, k, t, y, kl_ignored()) &&
+           strcmp(kli_compile_key(&one, isolation_here(), false).hex,
+                  kli_compile_key(&other, isolation_here(), false).hex) == 0;
+}
+
 kl_err kli_compile_code(kl_artefact *out, kl_arena *a, const kl_device *d, const kl_kernel *k,
                         const kl_task *t, const kl_workload *w, const kl_compile_opts *o,
                         kl_error *e) {
     cache_entry c;
-    kl_compile_job job = {
-        .arena = a, .device = d, .kernel = k, .defines = kli_kernel_defines(a, k, t, w)};
+    kl_compile_job job;
     const bool carried = o && o->carried;
     kl_err code = require_isolation(o, e);
-    if (!code) code = compile_specialize(&job, t, w, e);
+    if (!code) code = job_for(&job, a, d, k, t, w, e);
     if (!code) code = open_cache(&c, a, o, kli_compile_key(&job, isolation_here(), carried).hex, e);
     if (code) return code;
     const bool cached = !(o && o->no_cache) && cache_read(out, a, &c);

@@ -135,9 +135,9 @@ static kl_err plan_cells(fill_ctx *x, const kl_run_opts *o, kl_error *e) {
     if (!err) err = chosen_states(x, e);
     if (err) return err;
     keep_surface(&x->starts, x->args->values[KL_OPTION_SURFACE]);
-    x->possible = kl_probe_plan(&x->cells, x->arena, cards, n_cards, x->starts.starts, x->starts.n,
-                                &x->known, x->model,
-                                kli_args_has(x->args, KL_OPTION_ACROSS) ? x->library : NULL);
+    x->possible =
+        kl_probe_plan(&x->cells, x->arena, cards, n_cards, x->starts.starts, x->starts.n, &x->known,
+                      x->model, kli_args_has(x->args, KL_OPTION_ACROSS) ? x->library : NULL);
     x->price_microusd = middle_price(x);
     cut_to_budget(x, o);
     return KL_OK;

@@ -417,6 +417,7 @@ static kl_err check_specialize(kli_evaluation *c, const kl_workload *w, kli_chec
                                kl_error *e) {
     kl_artefact *made = &c->candidate.artefact;
     if (!kli_compile_depends_on_shape(c->kernel)) return KL_OK;
+    if (w != c->workload) kli_shapes_end(c, true);
     const kl_err err =
         kli_compile_code(made, c->arena, c->device, c->kernel, c->task, w, &c->opts->compile, e);
     if (err) return err;

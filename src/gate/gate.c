@@ -399,6 +399,7 @@ static kl_err gate_judge(kli_evaluation *c, kl_error *e) {
     kl_err err = stage_parse(c, &go, e);
     if (err || !go) return err;
     err = start_actors(c, e);
+    if (!err) kli_shapes_begin(c);
     if (!err) err = stage_compile(c, &go, e);
     if (err || !go) return err;
     stage_inspect(c, &go);
@@ -408,6 +409,7 @@ static kl_err gate_judge(kli_evaluation *c, kl_error *e) {
     kli_problem *real = KL_NEW(c->arena, kli_problem);
     real->memory.inputs_fd = real->oracle_memory.inputs_fd = -1;
     if (!err) err = kli_check_stages(c, real, &f, e);
+    kli_shapes_end(c, !err && f.ok); /* no compiler beside what is timed */
     if (!err && f.ok && !c->opts->check_only) {
         kli_evaluation_stage(c, KL_STAGE_PROFILE, "profile");
         err = kli_profile(c, real, &f, e);
@@ -478,6 +480,7 @@ static kl_err run_watched(kl_verdict *out, kl_gate *g, kl_arena *a, const kl_tas
     kli_evaluation_stage_end(c, "queue");
     err = require_assurance(c, e);
     if (!err) err = gate_judge(c, e);
+    kli_shapes_end(c, false);
     kli_machine_lock_close(&c->machine_lock);
     kli_executable_leave(&c->candidate, g);
     end_description(c, !err);

@@ -149,6 +149,13 @@ typedef struct {
     kl_artefact artefact;
 } kli_description;
 
+/* Code for the shapes that this verdict checks later. */
+typedef struct {
+    kli_aside aside; /* first */
+    kl_arena *arena; /* NULL: there is nothing to wait for */
+    const struct kli_evaluation *of;
+} kli_shapes;
+
 /* What the verdict after this one will find done. */
 typedef struct {
     kli_aside aside; /* first */
@@ -188,6 +195,7 @@ typedef struct kli_evaluation {
     int64_t clock; /* start of the current stage */
     kli_machine_lock machine_lock; /* shared while it checks, alone while it times */
     kli_description description;
+    kli_shapes shapes;
     kli_next next;
 } kli_evaluation;
 
@@ -409,6 +417,10 @@ void kli_leave_core(int cpu, cpu_set_t *old);
 /* aside.c */
 bool kli_aside_begin(kli_aside *s);            /* false: there is no thread */
 void kli_aside_end(kli_aside *s, bool wanted); /* waits until it is done, or has ended early */
+
+/* shapes.c */
+void kli_shapes_begin(kli_evaluation *c);            /* before the real shape is compiled */
+void kli_shapes_end(kli_evaluation *c, bool wanted); /* waits; again: nothing */
 
 /* next.c */
 void kli_next_begin(kli_evaluation *c); /* when this verdict's own processes are started */

@@ -121,8 +121,8 @@ static void consider_cell(probe_plan *p, const kl_card *c, const plan_state *s) 
     if (!ours && (!p->across || is_covered(p->across, c->action, t.surface))) return;
     if (was_probed(p, c, s)) return;
     /* what an idea's carrier needs is not asked of another surface */
-    const kl_fit fit = ours ? kli_card_fits(c, &t, p->arena, &why)
-                            : kli_contract_fits(c, &t, p->arena, &why);
+    const kl_fit fit =
+        ours ? kli_card_fits(c, &t, p->arena, &why) : kli_contract_fits(c, &t, p->arena, &why);
     if (ours || fit != KL_FIT_VIOLATED) add_cell(p, c, s, fit);
 }
 
